@@ -1,0 +1,6 @@
+//! headcount: who is working in this session, what is each one doing, what does it cost the machine, is it healthy?
+
+pub mod clock;
+pub mod config;
+pub mod observe;
+pub mod store;

@@ -1,0 +1,3 @@
+//! The `headcount` program: parse, telemetry, run, exit code.
+
+fn main() {}

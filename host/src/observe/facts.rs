@@ -1,0 +1,212 @@
+//! The facts: all that was observed of a session at one moment. The Rust side of the records in `wit/policy.wit`,
+//! with the few things more that a report shows and a policy does not need.
+
+/// Facts of one session at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// When the last figure was read, Unix milliseconds.
+    pub now_ms: u64,
+    /// Logical CPUs of the machine.
+    pub cores: u32,
+    /// The session itself.
+    pub session: Session,
+    /// Its agents, in a stable order.
+    pub agents: Vec<Agent>,
+    /// Where agents and numbers come from, and what failed.
+    pub sources: Vec<SourceState>,
+}
+
+/// Agents that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// The project's top folder; empty where it could not be found.
+    pub root_path: String,
+    /// The user whose processes these are, or who declared the session.
+    pub owner: String,
+    /// When its first agent started or it was declared, Unix milliseconds.
+    pub created_at_ms: Option<u64>,
+}
+
+/// One agent: a process tree with a root, or something that a roster names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Stays the same as long as the agent lives.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it is for, where somebody said so.
+    pub specialization: Option<String>,
+    /// Which program it is ("claude", "codex", …; "process" where only a roster names it).
+    pub kind: String,
+    /// When its root process started or it was declared, Unix milliseconds.
+    pub created_at_ms: Option<u64>,
+    /// The root process, where there is one here.
+    pub process_id: Option<u32>,
+    /// The terminal it runs in.
+    pub terminal: Option<Terminal>,
+    /// The root process's state.
+    pub process: ProcessState,
+    /// How the root ended: exit code, or minus the signal's number.
+    pub exit_code: Option<i32>,
+    /// Figures over its process tree.
+    pub metrics: Metrics,
+    /// The figures over time.
+    pub trend: Option<Trend>,
+    /// Dated statements about what it does.
+    pub evidence: Vec<Evidence>,
+    /// What could not be measured, and why.
+    pub unmeasured: Vec<Gap>,
+}
+
+/// A terminal program and its own name for the tab or pane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terminal {
+    /// "iterm2", "tmux" or "tty".
+    pub app: &'static str,
+    /// The program's id for it, e.g. `%3` or `/dev/pts/4`.
+    pub id: String,
+}
+
+/// The state of an agent's root process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessState {
+    /// On a CPU or ready for one.
+    Running,
+    /// Waiting for something.
+    Sleeping,
+    /// Stopped by a signal or a tracer.
+    Stopped,
+    /// Waiting in the kernel, not to be interrupted.
+    Uninterruptible,
+    /// Ended, but its parent has not yet asked how.
+    Zombie,
+    /// Ended.
+    Gone,
+    /// Alive, but this user may not look at it.
+    Unreadable,
+    /// Known from elsewhere; no process on this machine.
+    NotLocal,
+}
+
+/// How a tree's memory was found; see `memory-method` in `wit/policy.wit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryMethod {
+    /// Proportional set size.
+    Pss,
+    /// Own pages summed and the largest shared part once.
+    #[default]
+    Estimate,
+    /// Resident sizes summed: an upper bound.
+    Resident,
+}
+
+/// Figures over an agent's process tree. `None` = not measured, with the reason in [`Agent::unmeasured`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Metrics {
+    /// Percent of one core since the sample before, waited children included.
+    pub cpu_percent: Option<f64>,
+    /// Bytes.
+    pub memory_bytes: Option<u64>,
+    /// How `memory_bytes` was found.
+    pub memory_method: MemoryMethod,
+    /// Threads of all living processes.
+    pub threads: Option<u32>,
+    /// Living processes; zombies are counted apart.
+    pub processes: Option<u32>,
+    /// Ended processes that nobody has waited for.
+    pub zombies: Option<u32>,
+    /// Open descriptors of all processes.
+    pub file_descriptors: Option<u32>,
+    /// Open descriptors of the process nearest to its own limit.
+    pub fullest_fds: Option<u32>,
+    /// That process's limit.
+    pub fd_limit: Option<u32>,
+    /// Bytes from storage since the tree was first seen.
+    pub read_bytes: Option<u64>,
+    /// Bytes to storage since the tree was first seen.
+    pub written_bytes: Option<u64>,
+}
+
+/// The figures over time; see `trend` in `wit/policy.wit`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Trend {
+    /// How far back samples reach.
+    pub window_ms: u64,
+    /// Mean over the window.
+    pub cpu_percent_mean: Option<f64>,
+    /// Least-squares slope.
+    pub memory_bytes_per_minute: Option<f64>,
+    /// Bytes moved by system calls in the window.
+    pub io_bytes: Option<u64>,
+    /// For how long neither CPU nor IO were above the noise floor.
+    pub quiet_ms: u64,
+}
+
+/// What a statement says of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// At work.
+    Working,
+    /// Waits for a person.
+    Waiting,
+    /// Nothing to do.
+    Idle,
+    /// Done.
+    Finished,
+    /// Failed.
+    Failed,
+    /// A word we do not know.
+    Unknown,
+}
+
+/// Where a statement comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The agent's own state record.
+    OwnRecord,
+    /// An event it sent.
+    Hook,
+    /// Its transcript.
+    Transcript,
+    /// Its processes.
+    Process,
+    /// Another MCP server.
+    Upstream,
+}
+
+/// One dated statement about what an agent does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Where from.
+    pub source: Source,
+    /// What it says.
+    pub claim: Claim,
+    /// The record's own word.
+    pub word: String,
+    /// More about it ("permission prompt").
+    pub detail: Option<String>,
+    /// When, Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// A fact that could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The field, as in `wit/policy.wit` ("cpu-percent").
+    pub field: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// A place that agents or numbers come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceState {
+    /// "processes", "roster:FILE", "registry", …
+    pub name: String,
+    /// Why it failed, if it did.
+    pub error: Option<String>,
+}

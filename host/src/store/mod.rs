@@ -1,0 +1,1 @@
+//! What is kept on disk: the registry of declared agents and the audit log.
