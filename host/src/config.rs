@@ -49,7 +49,11 @@ pub struct Sampling {
 /// A length of time, written as in "250ms", "90s", "10m", "1h30m".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Span(#[serde(with = "span_text")] #[schemars(with = "String")] pub std::time::Duration);
+pub struct Span(
+    #[serde(with = "span_text")]
+    #[schemars(with = "String")]
+    pub std::time::Duration,
+);
 
 /// How agents are put together to sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
