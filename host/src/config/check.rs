@@ -2,8 +2,8 @@
 
 use super::problem::{Origin, Origins, Problem, entry, item};
 use super::span::Span;
+use super::words::{found, has_type, nearest, quoted, text_fault, texts, wanted};
 use serde_json::{Map, Value};
-use std::time::Duration;
 
 /// Everything in which `value` differs from `schema`.
 ///
@@ -42,10 +42,7 @@ impl<'a> Checker<'a> {
         if value.is_null() {
             return;
         }
-        if let Some(target) = schema["$ref"].as_str() {
-            let target = self.root.pointer(target.trim_start_matches('#'));
-            return self.value(target.unwrap_or(&Value::Null), value, path);
-        }
+        let schema = resolve(self.root, schema);
         for alternatives in ["oneOf", "anyOf"] {
             if let Some(alternatives) = schema[alternatives].as_array() {
                 self.alternatives(alternatives, value, path);
@@ -128,27 +125,7 @@ impl<'a> Checker<'a> {
                 format!("wanted text of the form {pattern}, found {}", quoted(text)),
             );
         }
-        let fault = match schema["format"].as_str() {
-            Some("glob") => globset::Glob::new(text)
-                .err()
-                .map(|error| format!("wanted a glob: {error}")),
-            Some("regex") => regex::Regex::new(text).err().map(|error| {
-                // The last line of the regex crate's drawing is what it has to say.
-                let error = error.to_string();
-                let said = error
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ");
-                format!(
-                    "wanted a regular expression, found {}: {said}",
-                    quoted(text)
-                )
-            }),
-            Some("span") => span_fault(schema, text),
-            _ => None,
-        };
-        if let Some(fault) = fault {
+        if let Some(fault) = text_fault(schema, text) {
             self.report(path, fault);
         }
     }
@@ -267,10 +244,9 @@ impl<'a> Checker<'a> {
             return format!("unknown key; did you mean `{near}`?");
         }
         let mut sections = known.into_iter().flatten().filter(|(_, section)| {
-            let target = section["$ref"]
-                .as_str()
-                .and_then(|at| self.root.pointer(at.trim_start_matches('#')));
-            target.unwrap_or(section)["properties"].get(name).is_some()
+            resolve(self.root, section)["properties"]
+                .get(name)
+                .is_some()
         });
         if let Some((section, _)) = sections.next() {
             return format!("unknown key; did you mean `{section}.{name}`?");
@@ -280,80 +256,35 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The candidate that `name` is most likely a misspelling of, if it is near enough to be one.
-pub(super) fn nearest<'c>(
-    name: &str,
-    candidates: impl Iterator<Item = &'c str>,
-) -> Option<&'c str> {
-    let distance = |candidate: &str| strsim::osa_distance(name, candidate);
-    let near = candidates.min_by_key(|candidate| distance(candidate))?;
-    (distance(near) <= (near.len().max(name.len()) / 3).max(1)).then_some(near)
+/// What a schema's `$ref` points at, or the schema itself.
+pub(super) fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
+    let target = schema["$ref"].as_str();
+    target
+        .and_then(|target| root.pointer(target.trim_start_matches('#')))
+        .unwrap_or(schema)
 }
 
-fn texts(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-}
-
-fn has_type(types: &Value, value: &Value) -> bool {
-    let is = |name: &Value| match name.as_str() {
-        Some("string") => value.is_string(),
-        Some("integer") => value.is_i64() || value.is_u64(),
-        Some("number") => value.is_number(),
-        Some("boolean") => value.is_boolean(),
-        Some("array") => value.is_array(),
-        Some("object") => value.is_object(),
-        _ => false,
-    };
-    match types {
-        Value::Null => true,
-        Value::Array(types) => types.iter().any(is),
-        one => is(one),
+/// Keywords of a schema that would be silently passed over, each with what holds it.
+#[cfg(test)]
+pub(crate) fn unheeded_keywords(schema: &Value) -> Vec<String> {
+    const HEEDED: &str = "$ref type properties additionalProperties required items oneOf anyOf const enum minimum maximum \
+        minLength maxLength pattern minItems maxItems uniqueItems format x-least x-not-below x-unique x-need-one \
+        $schema $defs title description default";
+    let mut unheeded = vec![];
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        if !HEEDED.split_whitespace().any(|heeded| heeded == keyword) {
+            unheeded.push(format!("{keyword} in {schema}"));
+        }
+        match value {
+            Value::Object(named) if ["properties", "$defs"].contains(&keyword.as_str()) => {
+                unheeded.extend(named.values().flat_map(unheeded_keywords));
+            }
+            Value::Object(_) if keyword != "default" => unheeded.extend(unheeded_keywords(value)),
+            Value::Array(all) if keyword.ends_with("Of") => {
+                unheeded.extend(all.iter().flat_map(unheeded_keywords));
+            }
+            _ => {}
+        }
     }
-}
-
-fn wanted(schema: &Value, value: &Value) -> String {
-    let name = |name: &str| match name {
-        "string" if schema["format"] == "span" => "a length of time such as \"250ms\"",
-        "string" => "text in quotes",
-        "integer" => "a whole number",
-        "number" => "a number",
-        "boolean" => "true or false",
-        "array" => "a list",
-        "object" => "a table",
-        _ => "something else",
-    };
-    let types = schema["type"]
-        .as_str()
-        .into_iter()
-        .chain(texts(&schema["type"]));
-    let types: Vec<_> = types.filter(|one| *one != "null").map(name).collect();
-    format!("wanted {}, found {}", types.join(" or "), found(value))
-}
-
-fn found(value: &Value) -> String {
-    match value {
-        Value::String(text) => quoted(text),
-        Value::Array(_) => "a list".into(),
-        Value::Object(_) => "a table".into(),
-        other => other.to_string(),
-    }
-}
-
-/// A text as it may stand in a message: short, and with nothing that a terminal obeys.
-fn quoted(text: &str) -> String {
-    const SHOWN: usize = 60;
-    let short: String = text.chars().take(SHOWN).collect();
-    let more = if short.len() < text.len() { "…" } else { "" };
-    format!("{short:?}{more}")
-}
-
-fn span_fault(schema: &Value, text: &str) -> Option<String> {
-    let Ok(span) = text.parse::<Span>() else {
-        return Some(wanted(schema, &Value::String(text.into())));
-    };
-    let least: Duration = schema["x-least"].as_str()?.parse::<Span>().ok()?.0;
-    (span.0 < least).then(|| format!("wanted at least {}, found {text:?}", Span(least)))
+    unheeded
 }

@@ -92,6 +92,11 @@ impl From<Problem> for Problems {
 pub struct Origins(BTreeMap<String, Origin>);
 
 impl Origins {
+    /// Where the value of `key` itself was set.
+    pub fn get(&self, key: &str) -> Option<&Origin> {
+        self.0.get(key)
+    }
+
     /// Where the value of `key` was set; if it was not, where the table or list that lacks it was.
     pub fn of(&self, key: &str) -> Origin {
         let mut key = key;

@@ -1,5 +1,7 @@
 //! Tests of the configuration; a file under `tests/configs` is a test.
 
+mod load;
+
 use super::*;
 use proptest::prelude::*;
 use std::fs;
@@ -64,6 +66,38 @@ fn invalid_files_say_all_that_is_wrong() {
     }
 }
 
+#[test]
+fn the_checker_heeds_every_keyword_of_the_schema() {
+    assert_eq!(
+        check::unheeded_keywords(schema().as_value()),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn what_is_printed_reads_as_the_same() {
+    for path in files("valid") {
+        let variables = [("HOME", "/h"), ("HEADCOUNT_SAMPLING_KEEP_ENDED", "7s")]
+            .into_iter()
+            .collect();
+        let loaded = load(&variables, Some(&path), &[]).unwrap();
+        for origin in [false, true] {
+            let printed = loaded.print(origin).unwrap();
+            let again = check_toml::<Config>(&printed, Path::new("printed")).unwrap();
+            assert_eq!(again.value, loaded.config, "{printed}");
+        }
+    }
+}
+
+#[test]
+fn each_printed_setting_says_its_origin() {
+    let text = "[audit]\nkeep = 2\n[[kind]]\nname = \"k\"\nexe = [\"a\",\n  \"b\"]\n[[policy]]\npath = \"builtin\"\nsettings.note = \"two\\nlines\"";
+    let loaded = load::load_text(text, &[("HEADCOUNT_SAMPLING_TICK", "2s")], &[]).unwrap();
+    let printed = loaded.print(true).unwrap();
+    let dir = loaded.file.unwrap().parent().unwrap().display().to_string() + "/";
+    insta::assert_snapshot!(printed.replace(&dir, ""));
+}
+
 proptest! {
     #[test]
     fn no_text_panics_the_checker(text in any::<String>()) {
@@ -78,6 +112,32 @@ proptest! {
         let end = (start + cut).min(chars.len());
         chars.splice(start..end, noise.chars());
         let _ = check_toml::<Config>(&String::from_iter(chars), Path::new("x.toml"));
+    }
+
+    #[test]
+    fn any_valid_setting_prints_and_reads_as_the_same(
+        tick in 100..1_000_000_u64, cpu in 0.0..1e9_f64, io in 0..i64::MAX as u64, keep in 1..1000_u32,
+        path in "/[^/\0]{1,12}", names in prop::collection::btree_set("[a-z0-9-]{1,8}", 0..3), note in any::<String>(),
+    ) {
+        let mut config = Config::default();
+        config.sampling.tick = Span::from_millis(tick);
+        config.sampling.idle_tick = Span::from_millis(tick * 2);
+        config.sampling.window = Span::from_millis(tick * 3);
+        config.sampling.quiet_cpu_percent = cpu;
+        config.sampling.quiet_io = io;
+        config.audit.keep = keep;
+        config.rosters = vec![path.into()];
+        config.kinds = names.into_iter().map(|name| Kind {
+            name, exe: vec![], program: vec!["*".into()], script: vec![], module: vec![note.clone()], exclude: vec![], launcher: vec![],
+        }).collect();
+        let settings = [(note.clone(), note.into())].into_iter().collect();
+        config.policies = vec![Policy { path: "builtin".into(), settings }];
+        let loaded = Loaded { config, file: None, origins: Origins::default() };
+        for origin in [false, true] {
+            let printed = loaded.print(origin).unwrap();
+            let again = check_toml::<Config>(&printed, Path::new("printed")).map_err(|e| TestCaseError::fail(format!("{e}\n{printed}")))?;
+            prop_assert_eq!(&again.value, &loaded.config);
+        }
     }
 
     #[test]
