@@ -167,11 +167,7 @@ impl Default for Sampling {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            max_bytes: 8 << 20,
-            keep: 4,
-        }
+        Self { enabled: true, max_bytes: 8 << 20, keep: 4 }
     }
 }
 
