@@ -153,9 +153,9 @@ impl Audit {
     pub fn record(&self, mut line: AuditLine) {
         let Some(sender) = &self.sender else { return };
         for text in [&mut line.principal, &mut line.client, &mut line.tool] {
-            shorten(text);
+            tame(text);
         }
-        line.session.as_mut().map(shorten);
+        line.session.as_mut().map(tame);
         if sender.try_send(line).is_err() {
             self.counts.dropped.fetch_add(1, Relaxed);
         }
@@ -204,12 +204,11 @@ fn write(lines: &Receiver<AuditLine>, files: &Files, counts: &Counts) {
     }
 }
 
-fn shorten(text: &mut String) {
-    if let Some((end, _)) = text.char_indices().nth(TEXT_MAX) {
-        text.truncate(end);
-        text.push('…');
-        text.shrink_to_fit();
-    }
+/// Makes a text short, and takes out the control characters that JSON lets pass.
+fn tame(text: &mut String) {
+    let tame = |c| if ('\u{7f}'..='\u{9f}').contains(&c) { char::REPLACEMENT_CHARACTER } else { c };
+    let more = text.chars().nth(TEXT_MAX).map(|_| '…');
+    *text = text.chars().take(TEXT_MAX).map(tame).chain(more).collect();
 }
 
 fn rfc3339<S: Serializer>(unix_ms: &u64, to: S) -> Result<S::Ok, S::Error> {

@@ -4,10 +4,11 @@ use super::private;
 use crate::config::make_private;
 use crate::names::BadName;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use std::{fs, io};
+use std::{fs, io, thread};
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(2);
@@ -148,7 +149,7 @@ fn open(dir: &Path, path: &Path) -> Result<Open, StoreError> {
     make_private(dir).map_err(unreachable)?;
     // SQLite does not wait while another process turns a new file into a write-ahead log, so they take turns.
     let turn = private().append(true).open(dir.join("headcount.lock")).map_err(unreachable)?;
-    turn.lock().map_err(unreachable)?;
+    lock(&turn).map_err(unreachable)?;
     // Made by us first, because SQLite would let others read it; its side files take over the mode.
     private().append(true).open(path).map_err(unreachable)?;
     let failed = |source| failure(path, source);
@@ -159,6 +160,19 @@ fn open(dir: &Path, path: &Path) -> Result<Open, StoreError> {
         return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
     }
     Ok(Open { connection, file: file_id(path) })
+}
+
+/// Locks a file until it is closed, but waits for its owner no longer than [`BUSY`].
+fn lock(file: &File) -> io::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    for _ in 0..BUSY.as_millis() / PAUSE.as_millis() {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"))
 }
 
 /// Sets the connection up and brings the schema up to date. Returns the version found, which may be newer than ours; then

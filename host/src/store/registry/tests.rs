@@ -226,3 +226,12 @@ fn processes_that_begin_a_database_at_once_do_not_get_in_each_others_way() {
         assert_eq!(Store::at(dir.path()).list().unwrap().len(), 8);
     }
 }
+
+#[test]
+fn a_process_that_never_lets_go_stops_nobody_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = fs::File::create(dir.path().join("headcount.lock")).unwrap();
+    lock.lock().unwrap();
+    let error = Store::at(dir.path()).register(&registration("shop", "backend")).unwrap_err().to_string();
+    assert!(error.contains("another process keeps it locked"), "{error}");
+}
