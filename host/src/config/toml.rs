@@ -180,13 +180,18 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The line at a span's start, and marks under what of the span it holds.
+    /// The line at a span's start, and marks under what of the span it holds. Of a long line it shows what is near, and
+    /// nothing that a terminal obeys.
     fn excerpt(&self, span: &Range<usize>) -> String {
+        const NEAR: usize = 60;
         let (line, before, rest) = self.split(span.start);
-        let number = format!("{:>4}", line + 1);
-        let marked = self.text.floor_char_boundary(span.end).saturating_sub(span.start).min(rest.len());
-        let marks = "^".repeat(rest[..rest.floor_char_boundary(marked)].chars().count().max(1));
+        let marked = self.text.get(span.clone()).map_or(0, |marked| marked.chars().count());
+        let before: Vec<char> = before.chars().collect();
+        let before: String = before[before.len().saturating_sub(NEAR)..].iter().collect();
+        let rest: String = rest.chars().take(NEAR).collect();
+        let marks = "^".repeat(marked.clamp(1, rest.chars().count().max(1)));
         let indent: String = before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        format!("{number} | {before}{rest}\n     | {indent}{marks}")
+        let shown = format!("{before}{rest}").replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+        format!("{:>4} | {shown}\n     | {indent}{marks}", line + 1)
     }
 }

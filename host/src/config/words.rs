@@ -75,7 +75,9 @@ fn span_fault(schema: &Value, text: &str) -> Option<String> {
 /// What keeps a text from being of its schema's format.
 pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
     match schema["format"].as_str() {
-        Some("glob") => globset::Glob::new(text).err().map(|error| format!("wanted a glob: {error}")),
+        Some("glob") => globset::Glob::new(text)
+            .err()
+            .map(|error| format!("wanted a glob, found {}: {}", quoted(text), error.kind())),
         Some("regex") => regex::Regex::new(text).err().map(|error| {
             // The last line of the regex crate's drawing is what it has to say.
             let error = error.to_string();
