@@ -43,8 +43,8 @@ pub struct AuditLine {
     pub tool: String,
     /// The session that was asked about, if one was.
     pub session: Option<String>,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// What came of it: `ok`, `partial` when something could not be observed, or the kind of the error.
+    pub outcome: &'static str,
     /// How many agents the answer tells of.
     pub agents: u32,
     /// How long it took.
@@ -61,26 +61,6 @@ pub enum Transport {
     Stdio,
     /// MCP or REST over HTTP.
     Http,
-}
-
-/// What came of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It was answered in full.
-    Ok,
-    /// It was answered, but something could not be observed.
-    Partial,
-    /// Its arguments were wrong.
-    Invalid,
-    /// There is no such session.
-    NotFound,
-    /// The caller may not ask this.
-    Denied,
-    /// The caller withdrew it.
-    Cancelled,
-    /// It could not be answered.
-    Failed,
 }
 
 /// How long the phases of a query took, in microseconds.

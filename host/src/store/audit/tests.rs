@@ -15,7 +15,7 @@ fn line(client: &str) -> AuditLine {
         transport: Transport::Stdio,
         tool: "get_session_status".into(),
         session: Some("shop".into()),
-        outcome: Outcome::Ok,
+        outcome: "ok",
         agents: 3,
         micros: Micros { observe: 10, judge: 20, report: 30, total: 70 },
     }
