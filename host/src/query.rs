@@ -54,10 +54,7 @@ impl QueryError {
 /// [`QueryError::BadName`] before any look-up, [`QueryError::Unknown`] or [`QueryError::Ambiguous`] after it.
 pub fn find<'t>(tick: &'t Tick, asked: &str) -> Result<&'t Arc<Seen>, QueryError> {
     const NAMED: usize = 8;
-    let asked = names::line("the session's id or name", asked, 256)?;
-    if asked.is_empty() {
-        return Err(BadName::Empty("the session's id or name").into());
-    }
+    names::check_session_name(asked)?;
     match tick.find(asked) {
         Find::One(seen) => Ok(seen),
         Find::Several(ids) => Err(QueryError::Ambiguous {
