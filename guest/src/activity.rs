@@ -64,35 +64,20 @@ pub(crate) enum Why<'a> {
 /// Finds out what `agent` does at `now_ms`.
 pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Finding<'a> {
     if let Some(known) = ended(agent) {
-        return Finding {
-            known,
-            unknown_word: None,
-        };
+        return Finding { known, unknown_word: None };
     }
     let newest = |known_only: bool| {
-        let candidates = agent
-            .evidence
-            .iter()
-            .filter(|evidence| !known_only || evidence.claim != Claim::Unknown);
+        let candidates = agent.evidence.iter().filter(|evidence| !known_only || evidence.claim != Claim::Unknown);
         // Of equals the last is taken, hence the reversal: it is to be the first in the list.
         candidates.rev().max_by_key(|evidence| {
             // Nothing is said in the future; a clock that is ahead must not make its statements last.
-            (
-                Reverse(rank(evidence.source)),
-                evidence.at_ms.min(now_ms),
-                evidence.source == Source::OwnRecord,
-            )
+            (Reverse(rank(evidence.source)), evidence.at_ms.min(now_ms), evidence.source == Source::OwnRecord)
         })
     };
     let unknown_word = newest(false).filter(|evidence| evidence.claim == Claim::Unknown);
-    let known = newest(true).map_or_else(
-        || observed(agent, now_ms, settings),
-        |evidence| stated(agent, evidence, now_ms, settings),
-    );
-    Finding {
-        known,
-        unknown_word,
-    }
+    let known = newest(true)
+        .map_or_else(|| observed(agent, now_ms, settings), |evidence| stated(agent, evidence, now_ms, settings));
+    Finding { known, unknown_word }
 }
 
 fn rank(source: Source) -> u8 {
@@ -110,15 +95,8 @@ fn ended<'a>(agent: &Agent) -> Option<State<'a>> {
     let gone = agent.process == ProcessState::Gone;
     let failed = agent.exit_code != Some(0);
     (zombie || gone).then_some(State {
-        activity: if failed {
-            Activity::Dead
-        } else {
-            Activity::Finished
-        },
-        why: Why::Ended {
-            zombie,
-            exit_code: agent.exit_code,
-        },
+        activity: if failed { Activity::Dead } else { Activity::Finished },
+        why: Why::Ended { zombie, exit_code: agent.exit_code },
         since_ms: None,
         decided_by: Source::Process,
         inferred: false,
@@ -127,12 +105,7 @@ fn ended<'a>(agent: &Agent) -> Option<State<'a>> {
 }
 
 /// The state that follows from `newest`, the statement that decides.
-fn stated<'a>(
-    agent: &'a Agent,
-    newest: &'a Evidence,
-    now_ms: u64,
-    settings: &Settings,
-) -> State<'a> {
+fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Settings) -> State<'a> {
     if newest.claim == Claim::Working
         && let Some(state) = stalled(agent, newest, now_ms, settings)
     {
@@ -175,32 +148,15 @@ pub(crate) fn unknown<'a>(agent: &'a Agent, word: &'a Evidence, now_ms: u64) -> 
 
 /// When the unbroken run of statements began that `newest` ends: same rank, same claim. Unknown words break no run.
 fn since(agent: &Agent, newest: &Evidence, now_ms: u64) -> u64 {
-    let peers = || {
-        agent
-            .evidence
-            .iter()
-            .filter(|evidence| rank(evidence.source) == rank(newest.source))
-    };
+    let peers = || agent.evidence.iter().filter(|evidence| rank(evidence.source) == rank(newest.source));
     let other = |claim| claim != newest.claim && claim != Claim::Unknown;
-    let changed = peers()
-        .filter(|evidence| other(evidence.claim))
-        .map(|evidence| evidence.at_ms.min(now_ms))
-        .max();
-    let run = peers()
-        .filter(|evidence| evidence.claim == newest.claim)
-        .map(|evidence| evidence.at_ms.min(now_ms));
-    run.filter(|at_ms| changed.is_none_or(|changed| *at_ms > changed))
-        .min()
-        .unwrap_or(newest.at_ms.min(now_ms))
+    let changed = peers().filter(|evidence| other(evidence.claim)).map(|evidence| evidence.at_ms.min(now_ms)).max();
+    let run = peers().filter(|evidence| evidence.claim == newest.claim).map(|evidence| evidence.at_ms.min(now_ms));
+    run.filter(|at_ms| changed.is_none_or(|changed| *at_ms > changed)).min().unwrap_or(newest.at_ms.min(now_ms))
 }
 
 /// The state of an agent that claims to work and does not.
-fn stalled<'a>(
-    agent: &Agent,
-    claim: &Evidence,
-    now_ms: u64,
-    settings: &Settings,
-) -> Option<State<'a>> {
+fn stalled<'a>(agent: &Agent, claim: &Evidence, now_ms: u64, settings: &Settings) -> Option<State<'a>> {
     if agent.process == ProcessState::Stopped {
         return Some(stopped());
     }
@@ -242,10 +198,7 @@ fn observed<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> State<'a>
         inferred: true,
         failed: false,
     };
-    let unknown = |why| State {
-        inferred: false,
-        ..inferred(Activity::Unknown, why, None)
-    };
+    let unknown = |why| State { inferred: false, ..inferred(Activity::Unknown, why, None) };
     match agent.process {
         ProcessState::Stopped => return stopped(),
         ProcessState::Unreadable => return unknown(Why::Unreadable),
@@ -254,9 +207,7 @@ fn observed<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> State<'a>
     }
     let Some(trend) = watched(agent) else {
         return match agent.metrics.cpu_percent.filter(|cpu| cpu.is_finite()) {
-            Some(cpu) if cpu >= settings.busy_cpu as f64 => {
-                inferred(Activity::Working, Why::Cpu(cpu as u64), None)
-            }
+            Some(cpu) if cpu >= settings.busy_cpu as f64 => inferred(Activity::Working, Why::Cpu(cpu as u64), None),
             Some(_) => inferred(Activity::Idle, Why::Watched(0), None),
             None => unknown(Why::NotMeasured(gap(agent, &["cpu-percent"]))),
         };
@@ -265,20 +216,13 @@ fn observed<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> State<'a>
     if quiet_ms < settings.idle_after && quiet_ms < trend.window_ms {
         return inferred(Activity::Working, Why::Active(quiet_ms), None);
     }
-    let why = if quiet_ms < settings.idle_after {
-        Why::Watched(trend.window_ms)
-    } else {
-        Why::Quiet(quiet_ms)
-    };
+    let why = if quiet_ms < settings.idle_after { Why::Watched(trend.window_ms) } else { Why::Quiet(quiet_ms) };
     inferred(Activity::Idle, why, Some(now_ms.saturating_sub(quiet_ms)))
 }
 
 /// Why one of `fields` could not be measured, where the facts say so.
 pub(crate) fn gap<'a>(agent: &'a Agent, fields: &[&str]) -> Option<&'a str> {
-    let gap = agent
-        .unmeasured
-        .iter()
-        .find(|gap| fields.contains(&gap.field.as_str()));
+    let gap = agent.unmeasured.iter().find(|gap| fields.contains(&gap.field.as_str()));
     gap.map(|gap| gap.reason.as_str())
 }
 

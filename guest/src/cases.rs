@@ -5,8 +5,7 @@ mod list;
 pub use list::all;
 
 use crate::{
-    Agent, Claim, Evidence, Gap, MemoryMethod, Metrics, ProcessState, Session, Snapshot, Source,
-    SourceState, Trend,
+    Agent, Claim, Evidence, Gap, MemoryMethod, Metrics, ProcessState, Session, Snapshot, Source, SourceState, Trend,
 };
 
 /// The moment of every case, in Unix milliseconds.
@@ -61,22 +60,13 @@ pub fn trend(quiet_ms: u64) -> Trend {
 /// [`agent`] of which `evidence` is known.
 #[must_use]
 pub fn agent_that(id: &str, evidence: Vec<Evidence>) -> Agent {
-    Agent {
-        evidence,
-        ..agent(id)
-    }
+    Agent { evidence, ..agent(id) }
 }
 
 /// [`agent`] whose root process is gone or a zombie; its figures are gone with it.
 #[must_use]
 pub fn ended(id: &str, process: ProcessState, exit_code: Option<i32>) -> Agent {
-    Agent {
-        process,
-        exit_code,
-        metrics: no_metrics(),
-        trend: None,
-        ..agent(id)
-    }
+    Agent { process, exit_code, metrics: no_metrics(), trend: None, ..agent(id) }
 }
 
 /// Nothing measured.
@@ -100,31 +90,19 @@ pub fn no_metrics() -> Metrics {
 /// A statement made `age_ms` ago.
 #[must_use]
 pub fn said(source: Source, claim: Claim, word: &str, age_ms: u64) -> Evidence {
-    Evidence {
-        source,
-        claim,
-        word: word.to_owned(),
-        detail: None,
-        at_ms: NOW - age_ms,
-    }
+    Evidence { source, claim, word: word.to_owned(), detail: None, at_ms: NOW - age_ms }
 }
 
 /// [`said`] with a detail.
 #[must_use]
 pub fn said_more(source: Source, claim: Claim, word: &str, detail: &str, age_ms: u64) -> Evidence {
-    Evidence {
-        detail: Some(detail.to_owned()),
-        ..said(source, claim, word, age_ms)
-    }
+    Evidence { detail: Some(detail.to_owned()), ..said(source, claim, word, age_ms) }
 }
 
 /// A reason for what could not be measured.
 #[must_use]
 pub fn gap(field: &str, reason: &str) -> Gap {
-    Gap {
-        field: field.to_owned(),
-        reason: reason.to_owned(),
-    }
+    Gap { field: field.to_owned(), reason: reason.to_owned() }
 }
 
 /// A session of `agents`, all of whose sources are well.
@@ -141,10 +119,7 @@ pub fn snapshot(agents: Vec<Agent>) -> Snapshot {
             created_at_ms: Some(NOW - 60 * MINUTE),
         },
         agents,
-        sources: vec![SourceState {
-            name: "processes".to_owned(),
-            error: None,
-        }],
+        sources: vec![SourceState { name: "processes".to_owned(), error: None }],
     }
 }
 
@@ -156,24 +131,12 @@ pub fn crowd(count: usize) -> Snapshot {
         match index % 10 {
             0 => agent_that(
                 &id,
-                vec![said_more(
-                    Source::OwnRecord,
-                    Claim::Waiting,
-                    "waiting",
-                    "permission prompt",
-                    MINUTE,
-                )],
+                vec![said_more(Source::OwnRecord, Claim::Waiting, "waiting", "permission prompt", MINUTE)],
             ),
-            1 => agent_that(
-                &id,
-                vec![said(Source::OwnRecord, Claim::Idle, "idle", 2 * MINUTE)],
-            ),
+            1 => agent_that(&id, vec![said(Source::OwnRecord, Claim::Idle, "idle", 2 * MINUTE)]),
             2 => agent(&id),
             3 if index % 20 == 3 => {
-                let mut agent = agent_that(
-                    &id,
-                    vec![said(Source::Hook, Claim::Working, "PreToolUse", 1000)],
-                );
+                let mut agent = agent_that(&id, vec![said(Source::Hook, Claim::Working, "PreToolUse", 1000)]);
                 agent.metrics.fullest_fds = Some(1012);
                 agent
             }

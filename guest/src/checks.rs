@@ -11,10 +11,10 @@ use std::fmt::{Arguments, Write as _};
 
 pub(crate) use evidence::{STALLED, WAITING_TOO_LONG};
 
-use crate::activity::{Finding, State, Why, gap};
+use crate::activity::{Finding, State, gap};
 use crate::settings::Settings;
-use crate::text::{Bytes, Clean, Span};
-use crate::{Activity, Agent, Check, Claim, Evidence, Outcome, ProcessState, Source, Trend};
+use crate::text::Clean;
+use crate::{Agent, Check, Outcome, ProcessState, Trend};
 
 /// A check's name, and what to do when it fails.
 pub(crate) struct Rule {
@@ -54,31 +54,16 @@ struct Found {
 
 impl Sheet {
     fn add(&mut self, rule: &'static Rule, points: u64, found: Found, detail: Arguments<'_>) {
-        let Found {
-            outcome,
-            value,
-            limit,
-        } = found;
+        let Found { outcome, value, limit } = found;
         let [value, limit] = [value, limit].map(|number| number.map(|number| number as f64));
         let mut detail = detail.to_string();
         if outcome == Outcome::Fail && self.worst.is_none_or(|worst| points > worst.points) {
-            self.worst = Some(Failure {
-                rule,
-                index: self.listed.len(),
-                said: detail.len(),
-                points,
-            });
+            self.worst = Some(Failure { rule, index: self.listed.len(), said: detail.len(), points });
         }
         // Writing to a string cannot fail.
         let _ = write!(detail, ", −{points}");
         self.points += points;
-        self.listed.push(Check {
-            name: rule.name.to_owned(),
-            outcome,
-            detail,
-            value,
-            limit,
-        });
+        self.listed.push(Check { name: rule.name.to_owned(), outcome, detail, value, limit });
     }
 }
 
@@ -92,20 +77,9 @@ struct Checker<'a> {
 }
 
 /// Checks `agent`, of which `finding` is known.
-pub(crate) fn check(
-    agent: &Agent,
-    finding: &Finding<'_>,
-    now_ms: u64,
-    settings: &Settings,
-) -> Sheet {
+pub(crate) fn check(agent: &Agent, finding: &Finding<'_>, now_ms: u64, settings: &Settings) -> Sheet {
     let known = &finding.known;
-    let mut checker = Checker {
-        agent,
-        known,
-        now_ms,
-        settings,
-        sheet: Sheet::default(),
-    };
+    let mut checker = Checker { agent, known, now_ms, settings, sheet: Sheet::default() };
     checker.exit();
     if matches!(agent.process, ProcessState::Gone | ProcessState::Zombie) {
         // Nothing else is asked of the dead: their figures are those of what they left behind.
@@ -127,22 +101,12 @@ pub(crate) fn check(
 
 impl Checker<'_> {
     /// Lists what was `found`, or counts the check as passed. A weight of 0 leaves it out.
-    fn report(
-        &mut self,
-        rule: &'static Rule,
-        weight: u64,
-        found: Option<Found>,
-        detail: Arguments<'_>,
-    ) {
+    fn report(&mut self, rule: &'static Rule, weight: u64, found: Option<Found>, detail: Arguments<'_>) {
         match found {
             _ if weight == 0 => {}
             None => self.sheet.passed += 1,
             Some(found) => {
-                let points = if found.outcome == Outcome::Warn {
-                    weight.div_ceil(2)
-                } else {
-                    weight
-                };
+                let points = if found.outcome == Outcome::Warn { weight.div_ceil(2) } else { weight };
                 self.sheet.add(rule, points, found, detail);
             }
         }
@@ -151,10 +115,7 @@ impl Checker<'_> {
     /// Lists the check as unknown if the facts say why one of `fields` could not be had. Where no process can be read
     /// there is one reason for all of them, and the check `known` says it.
     fn unmeasured(&mut self, rule: &'static Rule, weight: u64, fields: &[&str]) {
-        let readable = !matches!(
-            self.agent.process,
-            ProcessState::Unreadable | ProcessState::NotLocal
-        );
+        let readable = !matches!(self.agent.process, ProcessState::Unreadable | ProcessState::NotLocal);
         if weight > 0
             && readable
             && let Some(reason) = gap(self.agent, fields)
@@ -181,22 +142,13 @@ impl Checker<'_> {
 
     /// The trend, if it covers at least `after` milliseconds.
     fn watched(&self, after: u64) -> Option<&Trend> {
-        self.agent
-            .trend
-            .as_ref()
-            .filter(|trend| trend.window_ms >= after)
+        self.agent.trend.as_ref().filter(|trend| trend.window_ms >= after)
     }
 }
 
 /// Which of two limits `value` has reached, if any.
 fn over(value: u64, warn: u64, fail: u64) -> Option<Found> {
-    let reached = |outcome, limit| {
-        Some(Found {
-            outcome,
-            value: Some(value),
-            limit: Some(limit),
-        })
-    };
+    let reached = |outcome, limit| Some(Found { outcome, value: Some(value), limit: Some(limit) });
     if value >= fail {
         reached(Outcome::Fail, fail)
     } else if value >= warn {
@@ -211,27 +163,15 @@ fn limit(found: Option<Found>) -> u64 {
 }
 
 fn warning(value: Option<u64>) -> Found {
-    Found {
-        outcome: Outcome::Warn,
-        value,
-        limit: None,
-    }
+    Found { outcome: Outcome::Warn, value, limit: None }
 }
 
 fn unknown() -> Found {
-    Found {
-        outcome: Outcome::Unknown,
-        value: None,
-        limit: None,
-    }
+    Found { outcome: Outcome::Unknown, value: None, limit: None }
 }
 
 fn failure() -> Found {
-    Found {
-        outcome: Outcome::Fail,
-        value: None,
-        limit: None,
-    }
+    Found { outcome: Outcome::Fail, value: None, limit: None }
 }
 
 #[cfg(test)]

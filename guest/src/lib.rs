@@ -36,9 +36,9 @@ mod bindings {
 }
 
 pub use bindings::exports::headcount::policy::policy::{
-    Activity, Advice, Agent, AgentVerdict, Check, Claim, Description, Evidence, Gap, Health,
-    MemoryMethod, Metrics, Outcome, Problem, ProcessState, Session, SessionVerdict, Snapshot,
-    Source, SourceState, Status, Totals, Trend, Usage,
+    Activity, Advice, Agent, AgentVerdict, Check, Claim, Description, Evidence, Gap, Health, MemoryMethod, Metrics,
+    Outcome, Problem, ProcessState, Session, SessionVerdict, Snapshot, Source, SourceState, Status, Totals, Trend,
+    Usage,
 };
 
 use settings::Settings;
@@ -50,11 +50,7 @@ use settings::Settings;
 ///
 /// # Errors
 /// One line that names every problem of `settings`, where [`validate_settings`] finds any.
-pub fn judge(
-    facts: &Snapshot,
-    _so_far: Option<&SessionVerdict>,
-    settings: &str,
-) -> Result<SessionVerdict, String> {
+pub fn judge(facts: &Snapshot, _so_far: Option<&SessionVerdict>, settings: &str) -> Result<SessionVerdict, String> {
     let settings = Settings::parse(settings).map_err(|problems| settings::one_line(&problems))?;
     Ok(session::judge(facts, &settings))
 }
@@ -89,11 +85,7 @@ impl bindings::exports::headcount::policy::policy::Guest for Component {
         validate_settings(&json)
     }
 
-    fn judge(
-        facts: Snapshot,
-        so_far: Option<SessionVerdict>,
-        settings: String,
-    ) -> Result<SessionVerdict, String> {
+    fn judge(facts: Snapshot, so_far: Option<SessionVerdict>, settings: String) -> Result<SessionVerdict, String> {
         judge(&facts, so_far.as_ref(), &settings)
     }
 }

@@ -19,10 +19,7 @@ pub(crate) fn assess(agent: &Agent, now_ms: u64, settings: &Settings) -> Assessm
     let finding = find(agent, now_ms, settings);
     let sheet = check(agent, &finding, now_ms, settings);
     let status = status(agent, &finding, &sheet);
-    let Finding {
-        known,
-        unknown_word,
-    } = finding;
+    let Finding { known, unknown_word } = finding;
     let shown = unknown_word.map_or(known, |word| crate::activity::unknown(agent, word, now_ms));
     let verdict = AgentVerdict {
         activity: shown.activity,
@@ -35,10 +32,7 @@ pub(crate) fn assess(agent: &Agent, now_ms: u64, settings: &Settings) -> Assessm
         checks_passed: sheet.passed,
         checks: sheet.listed,
     };
-    Assessment {
-        verdict,
-        worst: sheet.worst,
-    }
+    Assessment { verdict, worst: sheet.worst }
 }
 
 /// Failed, then over, then unreadable, then with problems, then not understood; else active.

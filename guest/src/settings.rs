@@ -150,10 +150,7 @@ impl Settings {
         let given = match serde_json::from_str(json) {
             Ok(Value::Object(given)) => given,
             Ok(other) => {
-                return Err(vec![problem(
-                    "",
-                    format!("wanted an object, found {}", found(&other)),
-                )]);
+                return Err(vec![problem("", format!("wanted an object, found {}", found(&other)))]);
             }
             Err(error) => return Err(vec![problem("", format!("not JSON: {error}"))]),
         };
@@ -161,11 +158,7 @@ impl Settings {
         for (name, value) in &given {
             match KEYS.iter().find(|key| key.name == name) {
                 None => problems.push(unknown(name)),
-                Some(key) => match key
-                    .kind
-                    .read(value)
-                    .filter(|value| key.range.contains(value))
-                {
+                Some(key) => match key.kind.read(value).filter(|value| key.range.contains(value)) {
                     Some(value) => *(key.field)(&mut settings) = value,
                     None => problems.push(problem(key.name, key.refusal(value))),
                 },
@@ -188,28 +181,16 @@ impl Settings {
             let Some(check) = warn.name.strip_suffix("_warn") else {
                 continue;
             };
-            let Some(fail) = KEYS
-                .iter()
-                .find(|key| key.name.strip_suffix("_fail") == Some(check))
-            else {
+            let Some(fail) = KEYS.iter().find(|key| key.name.strip_suffix("_fail") == Some(check)) else {
                 continue;
             };
             let (first, second) = (*(warn.field)(self), *(fail.field)(self));
             if first > second {
                 let (first, second) = (warn.kind.write(first), fail.kind.write(second));
                 let at = if given(warn.name) { warn } else { fail };
-                let default = if given(warn.name) && given(fail.name) {
-                    ""
-                } else {
-                    ", one of them by default"
-                };
-                problems.push(problem(
-                    at.name,
-                    format!(
-                        "{} {first} is above {} {second}{default}",
-                        warn.name, fail.name
-                    ),
-                ));
+                let default = if given(warn.name) && given(fail.name) { "" } else { ", one of them by default" };
+                problems
+                    .push(problem(at.name, format!("{} {first} is above {} {second}{default}", warn.name, fail.name)));
             }
         }
         problems
@@ -219,11 +200,7 @@ impl Settings {
 impl Key {
     fn refusal(&self, value: &Value) -> String {
         let [from, to] = [self.range.start(), self.range.end()].map(|end| self.kind.write(*end));
-        format!(
-            "wanted {} from {from} to {to}, found {}",
-            self.kind.wanted(),
-            found(value)
-        )
+        format!("wanted {} from {from} to {to}, found {}", self.kind.wanted(), found(value))
     }
 }
 
@@ -240,22 +217,11 @@ fn problem(name: &str, message: String) -> Problem {
 fn unknown(name: &str) -> Problem {
     /// A longer name is no slip of a finger, and comparing it would take long.
     const LONGEST: usize = 100;
-    let nearest = KEYS
-        .iter()
-        .min_by_key(|key| strsim::osa_distance(key.name, name))
-        .filter(|_| name.len() <= LONGEST);
-    let message = nearest.map_or_else(
-        || "unknown setting".to_owned(),
-        |key| format!("unknown setting; did you mean `{}`?", key.name),
-    );
-    let name = Clean(name)
-        .to_string()
-        .replace('~', "~0")
-        .replace('/', "~1");
-    Problem {
-        path: format!("/{name}"),
-        message,
-    }
+    let nearest = KEYS.iter().min_by_key(|key| strsim::osa_distance(key.name, name)).filter(|_| name.len() <= LONGEST);
+    let message = nearest
+        .map_or_else(|| "unknown setting".to_owned(), |key| format!("unknown setting; did you mean `{}`?", key.name));
+    let name = Clean(name).to_string().replace('~', "~0").replace('/', "~1");
+    Problem { path: format!("/{name}"), message }
 }
 
 /// A refused value as it was written, or what it is where it is large.
@@ -289,12 +255,8 @@ pub(crate) fn schema() -> String {
         let comma = if index == 0 { "" } else { "," };
         let (about, default) = (key.about.trim_start(), key.kind.write(key.default));
         // Writing to a string cannot fail.
-        let _ = write!(
-            schema,
-            r#"{comma}"{}":{{"description":"{about}","default":{default},{}}}"#,
-            key.name,
-            key.shape()
-        );
+        let _ =
+            write!(schema, r#"{comma}"{}":{{"description":"{about}","default":{default},{}}}"#, key.name, key.shape());
     }
     schema.push_str("}}");
     schema
@@ -303,22 +265,11 @@ pub(crate) fn schema() -> String {
 impl Key {
     fn shape(&self) -> String {
         if self.kind.units().is_empty() {
-            return format!(
-                r#""type":"integer","minimum":{},"maximum":{}"#,
-                self.range.start(),
-                self.range.end()
-            );
+            return format!(r#""type":"integer","minimum":{},"maximum":{}"#, self.range.start(), self.range.end());
         }
         let units: Vec<_> = self.kind.units().iter().map(|(unit, _)| *unit).collect();
-        let never = if self.kind == Kind::Duration {
-            "|never"
-        } else {
-            ""
-        };
-        format!(
-            r#""type":"string","pattern":"^([0-9]+({}){never})$""#,
-            units.join("|")
-        )
+        let never = if self.kind == Kind::Duration { "|never" } else { "" };
+        format!(r#""type":"string","pattern":"^([0-9]+({}){never})$""#, units.join("|"))
     }
 }
 

@@ -44,10 +44,7 @@ fn is_break(char: char) -> bool {
 
 fn is_hidden(char: char) -> bool {
     let turns = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let invisible = matches!(
-        char,
-        '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
-    );
+    let invisible = matches!(char, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
     turns || invisible || (char.is_control() && !is_break(char))
 }
 
@@ -79,9 +76,7 @@ fn skip_control_sequence(chars: &mut Chars<'_>) {
 /// Skips to the string's end: BEL or ST.
 fn skip_string(chars: &mut Chars<'_>) {
     while let Some(char) = chars.next() {
-        if matches!(char, '\u{7}' | '\u{9c}')
-            || (char == '\u{1b}' && chars.next_if_eq(&'\\').is_some())
-        {
+        if matches!(char, '\u{7}' | '\u{9c}') || (char == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
             return;
         }
     }
@@ -132,22 +127,13 @@ mod tests {
     #[test]
     fn harmless_text_is_kept() {
         assert_eq!(Clean("permission prompt").to_string(), "permission prompt");
-        assert_eq!(
-            Clean("warten auf Größe 👩‍💻").to_string(),
-            "warten auf Größe 👩‍💻"
-        );
+        assert_eq!(Clean("warten auf Größe 👩‍💻").to_string(), "warten auf Größe 👩‍💻");
     }
 
     #[test]
     fn escapes_go_with_their_bodies() {
-        assert_eq!(
-            Clean("a\u{1b}]0;x\u{7}b\u{1b}[2Jc\u{202e}d").to_string(),
-            "abcd"
-        );
-        assert_eq!(
-            Clean("a\u{1b}]8;;http://x\u{1b}\\b\u{9b}31mc\u{1b}(Bd\u{1b}Me").to_string(),
-            "abcde"
-        );
+        assert_eq!(Clean("a\u{1b}]0;x\u{7}b\u{1b}[2Jc\u{202e}d").to_string(), "abcd");
+        assert_eq!(Clean("a\u{1b}]8;;http://x\u{1b}\\b\u{9b}31mc\u{1b}(Bd\u{1b}Me").to_string(), "abcde");
         assert_eq!(Clean("a\nb\u{0}c\u{1b}").to_string(), "a bc");
         assert_eq!(Clean("a\u{1b}[12").to_string(), "a");
         assert_eq!(Clean("hid\u{e0041}den").to_string(), "hidden");
@@ -162,27 +148,10 @@ mod tests {
 
     #[test]
     fn quantities() {
-        let spans: Vec<_> = [0, 300, 9_950, 45_000, 720_000, 4 * 3_600_000, u64::MAX]
-            .map(|ms| Span(ms).to_string())
-            .into();
-        assert_eq!(
-            spans,
-            [
-                "0 s",
-                "0.3 s",
-                "9.9 s",
-                "45 s",
-                "12 min",
-                "4 h",
-                "213503982334 d"
-            ]
-        );
-        let sizes: Vec<_> = [0, 512, 1536, 8 << 30, u64::MAX]
-            .map(|bytes| Bytes(bytes).to_string())
-            .into();
-        assert_eq!(
-            sizes,
-            ["0 B", "512 B", "1.5 KiB", "8 GiB", "16777215.9 TiB"]
-        );
+        let spans: Vec<_> =
+            [0, 300, 9_950, 45_000, 720_000, 4 * 3_600_000, u64::MAX].map(|ms| Span(ms).to_string()).into();
+        assert_eq!(spans, ["0 s", "0.3 s", "9.9 s", "45 s", "12 min", "4 h", "213503982334 d"]);
+        let sizes: Vec<_> = [0, 512, 1536, 8 << 30, u64::MAX].map(|bytes| Bytes(bytes).to_string()).into();
+        assert_eq!(sizes, ["0 B", "512 B", "1.5 KiB", "8 GiB", "16777215.9 TiB"]);
     }
 }

@@ -1,8 +1,6 @@
 //! The cases themselves.
 
-use super::{
-    MINUTE, NOW, agent, agent_that, crowd, ended, gap, no_metrics, said, said_more, snapshot, trend,
-};
+use super::{MINUTE, agent, agent_that, crowd, ended, gap, no_metrics, said, said_more, snapshot, trend};
 use crate::{Agent, Claim, Evidence, Metrics, ProcessState, Snapshot, Source, SourceState, Trend};
 
 /// All cases: a name, the facts and the settings.
@@ -29,10 +27,7 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
     let runaway = |claim, word| {
         with("a", &|it| {
             it.evidence = vec![said(OwnRecord, claim, word, 30 * MINUTE)];
-            it.trend = Some(Trend {
-                cpu_percent_mean: Some(97.6),
-                ..trend(0)
-            });
+            it.trend = Some(Trend { cpu_percent_mean: Some(97.6), ..trend(0) });
         })
     };
 
@@ -41,51 +36,29 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         // The process decides.
         one(
             "gone, exit unknown, record says busy",
-            Agent {
-                evidence: vec![said(OwnRecord, Working, "busy", 1000)],
-                ..ended("a", ProcessState::Gone, None)
-            },
+            Agent { evidence: vec![said(OwnRecord, Working, "busy", 1000)], ..ended("a", ProcessState::Gone, None) },
         ),
         one("gone with exit 0", ended("a", ProcessState::Gone, Some(0))),
         one("gone with exit 3", ended("a", ProcessState::Gone, Some(3))),
         one(
             "killed while waiting",
-            Agent {
-                evidence: vec![permission(MINUTE)],
-                ..ended("a", ProcessState::Gone, Some(-9))
-            },
+            Agent { evidence: vec![permission(MINUTE)], ..ended("a", ProcessState::Gone, Some(-9)) },
         ),
         one("zombie with a surviving child", {
             let mut agent = Agent {
                 evidence: vec![said(OwnRecord, Working, "busy", 1000)],
                 ..ended("a", ProcessState::Zombie, None)
             };
-            agent.metrics = Metrics {
-                processes: Some(1),
-                cpu_percent: Some(3.0),
-                memory_bytes: Some(20 << 20),
-                ..no_metrics()
-            };
+            agent.metrics =
+                Metrics { processes: Some(1), cpu_percent: Some(3.0), memory_bytes: Some(20 << 20), ..no_metrics() };
             agent
         }),
         // What agents say.
-        one(
-            "waits for a permission",
-            agent_that("a", vec![permission(2 * MINUTE)]),
-        ),
-        one(
-            "waits for half an hour",
-            agent_that("a", vec![permission(30 * MINUTE)]),
-        ),
+        one("waits for a permission", agent_that("a", vec![permission(2 * MINUTE)])),
+        one("waits for half an hour", agent_that("a", vec![permission(30 * MINUTE)])),
         one(
             "answered, the old reason left in the record",
-            agent_that(
-                "a",
-                vec![
-                    permission(MINUTE),
-                    said_more(OwnRecord, Working, "busy", "permission prompt", 500),
-                ],
-            ),
+            agent_that("a", vec![permission(MINUTE), said_more(OwnRecord, Working, "busy", "permission prompt", 500)]),
         ),
         one(
             "blocked later than its work began",
@@ -111,56 +84,32 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
             "unknown word after work",
             agent_that(
                 "a",
-                vec![
-                    said(OwnRecord, Working, "busy", MINUTE),
-                    said(OwnRecord, Unknown, "frobnicating", 1000),
-                ],
+                vec![said(OwnRecord, Working, "busy", MINUTE), said(OwnRecord, Unknown, "frobnicating", 1000)],
             ),
         ),
         one(
             "unknown word over a long wait",
-            agent_that(
-                "a",
-                vec![
-                    permission(30 * MINUTE),
-                    said(Hook, Unknown, "frobnicating", 1000),
-                ],
-            ),
+            agent_that("a", vec![permission(30 * MINUTE), said(Hook, Unknown, "frobnicating", 1000)]),
         ),
         one(
             "event newer than the record",
             agent_that(
                 "a",
-                vec![
-                    said(OwnRecord, Working, "busy", MINUTE),
-                    said(Hook, Waiting, "PermissionRequest", 1000),
-                ],
+                vec![said(OwnRecord, Working, "busy", MINUTE), said(Hook, Waiting, "PermissionRequest", 1000)],
             ),
         ),
         one(
             "event and record at the same time",
-            agent_that(
-                "a",
-                vec![
-                    said(Hook, Idle, "Stop", 5000),
-                    said(OwnRecord, Working, "busy", 5000),
-                ],
-            ),
+            agent_that("a", vec![said(Hook, Idle, "Stop", 5000), said(OwnRecord, Working, "busy", 5000)]),
         ),
         one(
             "record older than the transcript",
             agent_that(
                 "a",
-                vec![
-                    said(OwnRecord, Idle, "idle", 5 * MINUTE),
-                    said(Transcript, Working, "task_started", 1000),
-                ],
+                vec![said(OwnRecord, Idle, "idle", 5 * MINUTE), said(Transcript, Working, "task_started", 1000)],
             ),
         ),
-        one(
-            "open turn",
-            agent_that("a", vec![said(Transcript, Working, "task_started", MINUTE)]),
-        ),
+        one("open turn", agent_that("a", vec![said(Transcript, Working, "task_started", MINUTE)])),
         one(
             "turn aborted",
             agent_that(
@@ -171,69 +120,33 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
                 ],
             ),
         ),
-        one(
-            "says it has failed",
-            agent_that(
-                "a",
-                vec![said_more(Hook, Failed, "StopFailure", "rate limited", 1000)],
-            ),
-        ),
-        one(
-            "finished and still there",
-            agent_that("a", vec![said(Hook, Finished, "SessionEnd", 1000)]),
-        ),
+        one("says it has failed", agent_that("a", vec![said_more(Hook, Failed, "StopFailure", "rate limited", 1000)])),
+        one("finished and still there", agent_that("a", vec![said(Hook, Finished, "SessionEnd", 1000)])),
         one("finished and busy", runaway(Finished, "done")),
         one(
             "hostile words",
-            agent_that(
-                "a",
-                vec![said_more(
-                    Hook,
-                    Waiting,
-                    "x",
-                    "a\u{1b}]0;x\u{7}\u{1b}[2J\u{202e}b",
-                    1000,
-                )],
-            ),
+            agent_that("a", vec![said_more(Hook, Waiting, "x", "a\u{1b}]0;x\u{7}\u{1b}[2J\u{202e}b", 1000)]),
         ),
         one(
             "a clock that is ahead",
-            agent_that(
-                "a",
-                vec![Evidence {
-                    at_ms: u64::MAX,
-                    ..said(Transcript, Working, "task_started", 0)
-                }],
-            ),
+            agent_that("a", vec![Evidence { at_ms: u64::MAX, ..said(Transcript, Working, "task_started", 0) }]),
         ),
-        one(
-            "elsewhere, said to work",
-            not_local(vec![said(Upstream, Working, "active", 1000)]),
-        ),
+        one("elsewhere, said to work", not_local(vec![said(Upstream, Working, "active", 1000)])),
         one("elsewhere, nothing said", not_local(Vec::new())),
-        one(
-            "a guess from the terminal",
-            agent_that("a", vec![said(Process, Waiting, "prompt", 1000)]),
-        ),
+        one("a guess from the terminal", agent_that("a", vec![said(Process, Waiting, "prompt", 1000)])),
         // Silence.
         one(
             "long turn with a busy child",
             with("a", &|it| {
                 it.evidence = vec![said(OwnRecord, Working, "busy", 14 * MINUTE)];
-                it.trend = Some(Trend {
-                    cpu_percent_mean: Some(60.0),
-                    ..trend(0)
-                });
+                it.trend = Some(Trend { cpu_percent_mean: Some(60.0), ..trend(0) });
             }),
         ),
         one(
             "long turn with nothing to see",
             with("a", &|it| {
                 it.evidence = vec![said(OwnRecord, Working, "busy", 14 * MINUTE)];
-                it.trend = Some(Trend {
-                    cpu_percent_mean: Some(0.0),
-                    ..trend(14 * MINUTE)
-                });
+                it.trend = Some(Trend { cpu_percent_mean: Some(0.0), ..trend(14 * MINUTE) });
             }),
         ),
         one(
@@ -252,19 +165,8 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         ),
         // No evidence.
         one("seen at work", agent("a")),
-        one(
-            "quiet for 12 minutes",
-            with("a", &|it| it.trend = Some(trend(12 * MINUTE))),
-        ),
-        one(
-            "watched for a moment",
-            with("a", &|it| {
-                it.trend = Some(Trend {
-                    window_ms: 300,
-                    ..trend(300)
-                })
-            }),
-        ),
+        one("quiet for 12 minutes", with("a", &|it| it.trend = Some(trend(12 * MINUTE)))),
+        one("watched for a moment", with("a", &|it| it.trend = Some(Trend { window_ms: 300, ..trend(300) }))),
         one("measured once, busy", with("a", &|it| it.trend = None)),
         one(
             "measured once, quiet",
@@ -281,10 +183,7 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
                 it.unmeasured = vec![gap("cpu-percent", "needs two samples")];
             }),
         ),
-        one(
-            "stopped by a signal",
-            with("a", &|it| it.process = ProcessState::Stopped),
-        ),
+        one("stopped by a signal", with("a", &|it| it.process = ProcessState::Stopped)),
         one(
             "stopped while it says it works",
             with("a", &|it| {
@@ -298,9 +197,8 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
                 it.process = ProcessState::Unreadable;
                 it.metrics = no_metrics();
                 it.trend = None;
-                it.unmeasured = ["cpu-percent", "memory-bytes", "threads"]
-                    .map(|field| gap(field, "permission denied"))
-                    .into();
+                it.unmeasured =
+                    ["cpu-percent", "memory-bytes", "threads"].map(|field| gap(field, "permission denied")).into();
             }),
         ),
         // Figures.
@@ -309,16 +207,10 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
             "much memory, growing",
             with("a", &|it| {
                 it.metrics.memory_bytes = Some(9 << 30);
-                it.trend = Some(Trend {
-                    memory_bytes_per_minute: Some(f64::from(60 << 20)),
-                    ..trend(0)
-                });
+                it.trend = Some(Trend { memory_bytes_per_minute: Some(f64::from(60 << 20)), ..trend(0) });
             }),
         ),
-        one(
-            "descriptors run out",
-            with("a", &|it| it.metrics.fullest_fds = Some(1012)),
-        ),
+        one("descriptors run out", with("a", &|it| it.metrics.fullest_fds = Some(1012))),
         one(
             "many threads, many zombies",
             with("a", &|it| {
@@ -331,10 +223,7 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
             with("a", &|it| {
                 it.metrics.fullest_fds = None;
                 it.metrics.memory_bytes = None;
-                it.unmeasured = vec![
-                    gap("fullest-fds", "permission denied"),
-                    gap("memory-bytes", "permission denied"),
-                ];
+                it.unmeasured = vec![gap("fullest-fds", "permission denied"), gap("memory-bytes", "permission denied")];
             }),
         ),
         one(
@@ -352,11 +241,7 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         ("a crowd", crowd(40), String::new()),
         (
             "most have failed",
-            snapshot(vec![
-                ended("a", ProcessState::Gone, Some(1)),
-                ended("b", ProcessState::Gone, None),
-                agent("c"),
-            ]),
+            snapshot(vec![ended("a", ProcessState::Gone, Some(1)), ended("b", ProcessState::Gone, None), agent("c")]),
             String::new(),
         ),
         (
@@ -376,10 +261,7 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         ),
     ];
     let mut sources = snapshot(vec![agent("a")]);
-    sources.sources.push(SourceState {
-        name: "roster".to_owned(),
-        error: Some("line 3: unknown key".to_owned()),
-    });
+    sources.sources.push(SourceState { name: "roster".to_owned(), error: Some("line 3: unknown key".to_owned()) });
     cases.push(("a source has failed", sources, String::new()));
     cases
 }

@@ -42,20 +42,8 @@ impl Kind {
     /// The units a value is written in, the smallest first; none for plain numbers.
     pub(super) const fn units(self) -> &'static [(&'static str, u64)] {
         match self {
-            Kind::Duration => &[
-                ("ms", 1),
-                ("s", SECOND),
-                ("m", MINUTE),
-                ("h", 60 * MINUTE),
-                ("d", 24 * 60 * MINUTE),
-            ],
-            Kind::Size => &[
-                ("B", 1),
-                ("KiB", 1 << 10),
-                ("MiB", MIB),
-                ("GiB", GIB),
-                ("TiB", 1 << 40),
-            ],
+            Kind::Duration => &[("ms", 1), ("s", SECOND), ("m", MINUTE), ("h", 60 * MINUTE), ("d", 24 * 60 * MINUTE)],
+            Kind::Size => &[("B", 1), ("KiB", 1 << 10), ("MiB", MIB), ("GiB", GIB), ("TiB", 1 << 40)],
             Kind::Cpu | Kind::Share | Kind::Count | Kind::Points => &[],
         }
     }
@@ -83,12 +71,7 @@ impl Kind {
 
     /// `value` as JSON, in the largest unit in which it is a whole number.
     pub(super) fn write(self, value: u64) -> String {
-        match self
-            .units()
-            .iter()
-            .rev()
-            .find(|(_, size)| value.is_multiple_of(*size))
-        {
+        match self.units().iter().rev().find(|(_, size)| value.is_multiple_of(*size)) {
             Some(_) if self == Kind::Duration && value == NEVER => r#""never""#.to_owned(),
             Some((unit, size)) => format!("\"{}{unit}\"", value / size),
             None => value.to_string(),

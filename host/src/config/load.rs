@@ -100,8 +100,8 @@ fn find(
 
 /// Makes paths in the file mean the same wherever headcount is started.
 fn anchor(config: &mut Config, dir: &Path, home: Option<&Path>) {
-    let policies = config.policies.iter_mut().map(|policy| &mut policy.path);
-    let policies = policies.filter(|path| path.as_os_str() != "builtin");
+    let files = config.policies.iter_mut().filter(|policy| !policy.is_builtin());
+    let policies = files.map(|policy| &mut policy.path);
     for path in config.rosters.iter_mut().chain(policies) {
         *path = match (path.strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),

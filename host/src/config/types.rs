@@ -121,6 +121,21 @@ pub struct Policy {
     pub settings: serde_json::Map<String, serde_json::Value>,
 }
 
+impl Policy {
+    /// What stands in the place of a file for the built-in policy.
+    pub const BUILTIN: &str = "builtin";
+
+    /// The built-in policy with its defaults.
+    pub fn builtin() -> Self {
+        Self { path: Self::BUILTIN.into(), settings: serde_json::Map::new() }
+    }
+
+    /// Whether the built-in policy is meant.
+    pub fn is_builtin(&self) -> bool {
+        self.path.as_os_str() == Self::BUILTIN
+    }
+}
+
 /// The audit log of status queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

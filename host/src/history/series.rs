@@ -90,8 +90,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const OPTIONS: Options =
-        Options { window: Duration::from_secs(600), quiet_cpu_percent: 2.0, quiet_io: 64 * 1024 };
+    const OPTIONS: Options = Options { window: Duration::from_secs(600), quiet_cpu_percent: 2.0, quiet_io: 64 * 1024 };
 
     fn sample(second: u64, cpu_ms: u64, memory: u64) -> Sample {
         Sample {

@@ -6,7 +6,11 @@ use super::limits::{Guard, Limits};
 use super::outcome::{Outcome, SettingsProblem};
 use wasmtime::Trap;
 
-pub(super) fn describe(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Result<wit::Description, Outcome> {
+pub(super) fn describe(
+    runtime: &Runtime,
+    pre: &HealthPolicyPre<Guard>,
+    limits: &Limits,
+) -> Result<wit::Description, Outcome> {
     call(runtime, pre, limits, |policy, store| policy.call_describe(store))
 }
 
@@ -28,7 +32,8 @@ pub(super) fn judge(
     so_far: Option<&wit::SessionVerdictParam<'_>>,
     settings: &str,
 ) -> Result<wit::SessionVerdictResult, Outcome> {
-    let answer = call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))?;
+    let answer =
+        call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))?;
     answer.map_err(Outcome::Declined)
 }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
-use wasmtime::{Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+use wasmtime::{
+    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
+};
 
 /// How often running policies are looked at for their deadline. Shorter costs more: 1 ms is 2 % of a core, 10 ms 0.3 %.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -34,7 +36,8 @@ impl Runtime {
     pub fn cached(directory: &Path) -> Result<Self, LoadError> {
         let mut config = CacheConfig::new();
         config.with_directory(directory);
-        let cache = Cache::new(config).map_err(|e| LoadError::Engine(format!("the cache of compiled policies: {e}")))?;
+        let cache =
+            Cache::new(config).map_err(|e| LoadError::Engine(format!("the cache of compiled policies: {e}")))?;
         Self::with_cache(Some(cache))
     }
 

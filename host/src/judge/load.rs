@@ -7,10 +7,15 @@ use super::limits::{Guard, Limits};
 use super::outcome::{LoadError, Outcome};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use wasmtime::component::{Component, Linker, types::ComponentItem};
 
 /// The name under which a policy exports its functions, version included.
 const EXPORT: &str = "headcount:policy/policy@0.1.0";
+/// Largest policy file; interpreters with a standard library take some 20 MiB.
+const MAX_FILE: u64 = 64 << 20;
 const EXPORT_UNVERSIONED: &str = "headcount:policy/policy";
 
 /// A policy that was compiled, linked, tried and given its settings.
@@ -29,15 +34,34 @@ impl Policy {
     ///
     /// # Errors
     /// [`LoadError::Policy`] with the outcome that says what the file is instead, or what is wrong with its settings.
-    pub fn load(runtime: &Runtime, name: &str, bytes: &[u8], settings: &str, limits: Limits) -> Result<Self, LoadError> {
+    pub fn load(
+        runtime: &Runtime,
+        name: &str,
+        bytes: &[u8],
+        settings: &str,
+        limits: Limits,
+    ) -> Result<Self, LoadError> {
         Self::try_load(runtime, bytes, settings, limits)
             .map_err(|outcome| LoadError::Policy { name: name.to_owned(), outcome })
     }
 
+    /// Loads a policy from its file.
+    ///
+    /// # Errors
+    /// As [`Policy::load`]; a file that cannot be read is [`Outcome::NotAPolicy`] too.
+    pub fn load_file(runtime: &Runtime, path: &Path, settings: &str, limits: Limits) -> Result<Self, LoadError> {
+        let name = path.display().to_string();
+        match read_capped(path) {
+            Ok(bytes) => Self::load(runtime, &name, &bytes, settings, limits),
+            Err(why) => Err(LoadError::Policy { name, outcome: Outcome::NotAPolicy(why) }),
+        }
+    }
+
     fn try_load(runtime: &Runtime, bytes: &[u8], settings: &str, limits: Limits) -> Result<Self, Outcome> {
         look_at_header(bytes)?;
-        let component = Component::new(runtime.engine(), bytes)
-            .map_err(|e| Outcome::NotAPolicy(format!("the file is damaged or asks for more than policies get: {e:#}")))?;
+        let component = Component::new(runtime.engine(), bytes).map_err(|e| {
+            Outcome::NotAPolicy(format!("the file is damaged or asks for more than policies get: {e:#}"))
+        })?;
         look_at_world(&component, runtime)?;
         let linked = Linker::<Guard>::new(runtime.engine()).instantiate_pre(&component);
         let pre = linked.and_then(HealthPolicyPre::new).map_err(|e| Outcome::NotAPolicy(format!("{e:#}")))?;
@@ -53,6 +77,17 @@ impl Policy {
         });
         Ok(Self { pre, settings: settings.to_owned(), limits, description, digest })
     }
+}
+
+/// Reads no more than a policy can have, whatever the file is.
+fn read_capped(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|e| format!("its file cannot be read: {e}"))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| format!("its file cannot be read: {e}"))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("its file is larger than {} MiB", MAX_FILE >> 20));
+    }
+    Ok(bytes)
 }
 
 /// The first eight bytes tell a component, a core module, text and machine code apart.

@@ -9,23 +9,25 @@ mod load;
 mod outcome;
 mod rows;
 
-pub use bindings::exports::headcount::policy::policy::{
-    Activity, AdviceResult as Advice, AgentVerdictResult as AgentVerdict, CheckResult as Check, Health, Outcome as CheckOutcome,
-    SessionVerdictResult as Verdict, Source, Status, Totals,
-};
 use bindings::exports::headcount::policy::policy::Snapshot as Rows;
+pub use bindings::exports::headcount::policy::policy::{
+    Activity, AdviceResult as Advice, AgentVerdictResult as AgentVerdict, CheckResult as Check, Health,
+    Outcome as CheckOutcome, SessionVerdictResult as Verdict, Source, Status, Totals,
+};
 pub use engine::{Runtime, TICK};
 pub use limits::Limits;
 pub use load::Policy;
 pub use outcome::{LoadError, Outcome, SettingsProblem};
 
 use crate::clock::Clock;
+use crate::config;
 use crate::observe::facts::Snapshot;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The built-in policy: a component of some ten kilobytes, compiled at start.
-const BUILTIN: &[u8] = include_bytes!(env!("HEADCOUNT_BUILTIN_POLICY"));
+pub const BUILTIN: &[u8] = include_bytes!(env!("HEADCOUNT_BUILTIN_POLICY"));
 
 /// A chain of policies that starts with the facts alone and hands each verdict on to the next.
 pub struct Judge {
@@ -65,47 +67,20 @@ pub struct Evaluation {
 }
 
 impl Judge {
-    /// A judge with the built-in policy alone.
+    /// A judge with the chain that is configured; without any, the built-in policy with its defaults. A policy that cannot
+    /// be loaded keeps its place, and its outcome stands in every report.
+    ///
+    /// `cache` is where compiled policies are kept; the built-in one compiles too fast to need it.
     ///
     /// # Errors
-    /// When WebAssembly cannot run here, or the settings are wrong.
-    pub fn builtin(clock: Arc<dyn Clock>, settings: &str) -> Result<Self, LoadError> {
-        let mut judge = Self::empty(Runtime::new()?, clock);
-        let policy = judge.load_builtin(settings)?;
-        judge.chain.push(Link { name: "builtin".into(), policy: Ok(policy) });
-        Ok(judge)
-    }
-
-    /// A judge without any policy.
-    pub fn empty(runtime: Runtime, clock: Arc<dyn Clock>) -> Self {
-        Self { runtime, chain: Vec::new(), clock }
-    }
-
-    /// Compiles the built-in policy with these settings.
-    ///
-    /// # Errors
-    /// When the settings are wrong.
-    pub fn load_builtin(&self, settings: &str) -> Result<Policy, LoadError> {
-        Policy::load(&self.runtime, "builtin", BUILTIN, settings, Limits::default())
-    }
-
-    /// Adds a policy at the end of the chain; one that could not be loaded has its place too, and its outcome in every report.
-    ///
-    /// # Errors
-    /// Only where the engine itself fails.
-    pub fn push(&mut self, name: &str, policy: Result<Policy, LoadError>) -> Result<(), LoadError> {
-        let policy = match policy {
-            Ok(policy) => Ok(policy),
-            Err(LoadError::Policy { outcome, .. }) => Err(outcome),
-            Err(engine @ LoadError::Engine(_)) => return Err(engine),
-        };
-        self.chain.push(Link { name: name.to_owned(), policy });
-        Ok(())
-    }
-
-    /// The engine, for loading more policies.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
+    /// When WebAssembly cannot run here at all.
+    pub fn new(policies: &[config::Policy], cache: &Path, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
+        let builtin = [config::Policy::builtin()];
+        let policies = if policies.is_empty() { &builtin } else { policies };
+        let runtime =
+            if policies.iter().all(config::Policy::is_builtin) { Runtime::new()? } else { Runtime::cached(cache)? };
+        let chain = policies.iter().map(|policy| Link::load(&runtime, policy)).collect::<Result<_, _>>()?;
+        Ok(Self { runtime, chain, clock })
     }
 
     /// Runs the chain over one snapshot. Blocks for as long as the policies take: never call it on an async thread.
@@ -130,6 +105,28 @@ impl Judge {
 }
 
 impl Link {
+    fn load(runtime: &Runtime, policy: &config::Policy) -> Result<Self, LoadError> {
+        let name = policy.path.display().to_string();
+        let settings = if policy.settings.is_empty() {
+            String::new()
+        } else {
+            serde_json::Value::Object(policy.settings.clone()).to_string()
+        };
+        let loaded = if policy.is_builtin() {
+            Policy::load(runtime, &name, BUILTIN, &settings, Limits::default())
+        } else {
+            Policy::load_file(runtime, &policy.path, &settings, Limits::default())
+        };
+        match loaded {
+            Ok(policy) => Ok(Self { name, policy: Ok(policy) }),
+            Err(LoadError::Policy { outcome, .. }) => {
+                tracing::error!(policy = %name, "{outcome}");
+                Ok(Self { name, policy: Err(outcome) })
+            }
+            Err(engine @ LoadError::Engine(_)) => Err(engine),
+        }
+    }
+
     fn evaluate(
         &self,
         runtime: &Runtime,

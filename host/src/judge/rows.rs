@@ -10,11 +10,8 @@ pub(super) fn with_snapshot<T>(facts: &facts::Snapshot, with: impl FnOnce(&wit::
     let gaps: Vec<Vec<_>> = facts.agents.iter().map(|a| a.unmeasured.iter().map(gap).collect()).collect();
     let agents: Vec<_> =
         facts.agents.iter().zip(&evidence).zip(&gaps).map(|((a, evidence), gaps)| agent(a, evidence, gaps)).collect();
-    let sources: Vec<_> = facts
-        .sources
-        .iter()
-        .map(|s| wit::SourceState { name: &s.name, error: s.error.as_deref() })
-        .collect();
+    let sources: Vec<_> =
+        facts.sources.iter().map(|s| wit::SourceState { name: &s.name, error: s.error.as_deref() }).collect();
     let session = &facts.session;
     with(&wit::Snapshot {
         now_ms: facts.now_ms,
@@ -127,11 +124,8 @@ pub(super) fn with_verdict<T>(
     let agent_checks: Vec<Vec<_>> = v.agents.iter().map(|a| a.checks.iter().map(check).collect()).collect();
     let agents: Vec<_> = v.agents.iter().zip(&agent_checks).map(|(a, checks)| agent_verdict(a, checks)).collect();
     let checks: Vec<_> = v.checks.iter().map(check).collect();
-    let advice: Vec<_> = v
-        .advice
-        .iter()
-        .map(|a| wit::AdviceParam { agent: a.agent, why: &a.why, action: &a.action })
-        .collect();
+    let advice: Vec<_> =
+        v.advice.iter().map(|a| wit::AdviceParam { agent: a.agent, why: &a.why, action: &a.action }).collect();
     with(Some(&wit::SessionVerdictParam {
         agents: &agents,
         totals: v.totals,

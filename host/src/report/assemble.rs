@@ -52,7 +52,8 @@ impl Page {
             view.only.is_empty() || view.only.iter().any(|filter| filter.matches(status, activity))
         };
         let after = |&i: &usize| view.cursor.as_ref().is_none_or(|cursor| Cursor::at(&facts.agents[i]) > *cursor);
-        let mut agents: Vec<usize> = (0..facts.agents.len()).filter(after).filter(wanted).take(view.limit + 1).collect();
+        let mut agents: Vec<usize> =
+            (0..facts.agents.len()).filter(after).filter(wanted).take(view.limit + 1).collect();
         let next = if agents.len() > view.limit {
             agents.truncate(view.limit);
             agents.last().map(|&i| Cursor::at(&facts.agents[i]))
@@ -73,7 +74,8 @@ fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, Act
 /// Ended agents have nothing left to measure; all others should have no gap.
 fn partial(facts: &Snapshot, verdict: Option<&Verdict>) -> bool {
     let has_gap = |a: &facts::Agent| {
-        !a.unmeasured.is_empty() && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
+        !a.unmeasured.is_empty()
+            && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
     };
     verdict.is_none() || facts.sources.iter().any(|s| s.error.is_some()) || facts.agents.iter().any(has_gap)
 }

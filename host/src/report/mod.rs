@@ -2,14 +2,18 @@
 //! `null`, with the reason beside it.
 
 mod assemble;
+mod rendered;
 mod sessions;
+mod summary;
 mod text;
 mod view;
 
 pub use assemble::report;
+pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
+pub use summary::summary;
 pub use text::clean;
-pub use view::{Filter, View, ViewError};
+pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,6 +26,8 @@ pub const SCHEMA: &str = "headcount.report/1";
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(title = "Report")]
 pub struct Report {
+    /// How old the figures are, in milliseconds. First, so that it can be renewed in a report that is already text.
+    pub age_ms: u64,
     /// `headcount.report/1`.
     pub schema: &'static str,
     /// Whether the session could be looked at. Parts may be missing all the same: see `partial`.
@@ -36,8 +42,6 @@ pub struct Report {
     pub created_at: Option<String>,
     /// When the figures were read, RFC 3339 in UTC.
     pub observed_at: String,
-    /// How old the figures are, in milliseconds.
-    pub age_ms: u64,
     /// Agents of the whole session.
     pub agent_count: usize,
     /// Whether something could not be measured or read: see `unmeasured` of the agents, `sources` and `policies`.

@@ -41,7 +41,10 @@ pub struct SessionRow {
 
 /// The list of `seen` sessions.
 pub fn sessions<'a>(seen: impl Iterator<Item = (&'a Snapshot, &'a Judgement)>) -> Sessions {
-    Sessions { schema: "headcount.sessions/1", sessions: seen.map(|(facts, judgement)| row(facts, judgement)).collect() }
+    Sessions {
+        schema: "headcount.sessions/1",
+        sessions: seen.map(|(facts, judgement)| row(facts, judgement)).collect(),
+    }
 }
 
 fn row(facts: &Snapshot, judgement: &Judgement) -> SessionRow {

@@ -124,7 +124,7 @@ impl FromStr for Cursor {
 }
 
 /// A word as the report spells it.
-pub(crate) fn word(word: &impl Serialize) -> String {
+pub fn word(word: &impl Serialize) -> String {
     match serde_json::to_value(word) {
         Ok(serde_json::Value::String(text)) => text,
         other => unreachable!("words are strings, not {other:?}"),
