@@ -2,5 +2,8 @@
 
 pub mod clock;
 pub mod config;
+pub mod history;
+pub mod judge;
 pub mod observe;
+pub mod report;
 pub mod store;
