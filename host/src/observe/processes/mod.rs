@@ -1,14 +1,49 @@
 //! The process table, the trees in it, and their numbers.
+//!
+//! A table ([`linux`](self) procfs, or sysinfo elsewhere) says what processes there are and what each has used. Over
+//! its rows, and without knowing where they come from, [`tree`] says which process belongs to which agent,
+//! [`counters`] keeps sums that survive the end of those who made them, [`memory`] counts shared pages once, and
+//! [`measure`] makes one [`Reading`] for each agent of it all.
 
+mod accounts;
+mod counters;
+mod figures;
 mod identity;
+#[cfg(target_os = "linux")]
+mod linux;
+mod measure;
+mod memory;
+mod row;
+mod tree;
+
+#[cfg(target_os = "linux")]
+use linux::Table;
 
 pub use identity::{Machine, ProcessId};
+pub use row::terminal_name;
 
 use super::facts::{Gap, Metrics, ProcessState};
 use crate::clock::Clock;
+use measure::Forest;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The variable that marks the processes of one agent, and that its children inherit: it finds those that have cut
+/// every other tie (a new session, a dead parent).
+pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
+
+/// The variables of a process's environment that are kept. All others are dropped where they are read: environments
+/// hold secrets.
+pub const KEPT_VARIABLES: [&str; 7] = [
+    AGENT_TAG,
+    "ITERM_SESSION_ID",
+    "TERM_PROGRAM",
+    "TMUX",
+    "TMUX_PANE",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+];
 
 /// How the table is sampled.
 #[derive(Debug, Clone)]
@@ -23,6 +58,17 @@ pub struct Options {
     pub details_deadline: Duration,
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            proc_root: PathBuf::from("/proc"),
+            refresh_every: 30,
+            pss_budget: Duration::from_millis(2),
+            details_deadline: Duration::from_millis(50),
+        }
+    }
+}
+
 /// One living process, or a zombie.
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -34,7 +80,9 @@ pub struct Process {
     pub group: u32,
     /// Its session.
     pub session: u32,
-    /// The kernel's name for it, at most 15 bytes, raw.
+    /// Its controlling terminal's device number, 0 for none; [`terminal_name`] makes a path of it.
+    pub tty_nr: u32,
+    /// The kernel's name for it, at most 15 bytes; bytes that are no UTF-8 are replaced, control bytes are not.
     pub comm: String,
     /// What it does.
     pub state: ProcessState,
@@ -56,13 +104,13 @@ pub enum Details {
 /// What a process runs, and where.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The executable's path, or why it cannot be known.
+    /// The executable's path, or why it cannot be known. Where the file is deleted, the path it had.
     pub exe: Result<PathBuf, String>,
-    /// The command line's slots, exactly as given.
+    /// The command line's slots as given, up to 64 KiB of them; bytes that are no UTF-8 are replaced.
     pub argv: Result<Vec<String>, String>,
-    /// The working directory, or why it cannot be known.
+    /// The working directory, or why it cannot be known. Where it is deleted, the path it had.
     pub cwd: Result<PathBuf, String>,
-    /// Those variables of its environment that headcount looks at, or why they cannot be known.
+    /// Those of [`KEPT_VARIABLES`] that it was started with, or why they cannot be known.
     pub env: Result<Vec<(String, String)>, String>,
     /// The user it runs as.
     pub uid: Option<u32>,
@@ -73,9 +121,9 @@ pub struct Program {
 pub struct Reading {
     /// The root's state.
     pub state: ProcessState,
-    /// How the root ended, where that could be seen.
+    /// How the root ended, where that could be seen: its exit code, or minus the number of the signal.
     pub exit_code: Option<i32>,
-    /// Figures over the tree.
+    /// Figures over the tree. After the root's end: over what it left behind.
     pub metrics: Metrics,
     /// CPU time that the tree has used since it was first seen; never falls.
     pub cpu_time: Duration,
@@ -83,4 +131,107 @@ pub struct Reading {
     pub io_bytes: Option<u64>,
     /// What could not be measured, and why.
     pub unmeasured: Vec<Gap>,
+}
+
+/// Whether one very process is alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It is.
+    Alive,
+    /// It has ended, but its parent has not yet asked how.
+    Zombie,
+    /// It has ended.
+    Gone,
+    /// It has ended, and another process has its pid.
+    Replaced,
+    /// A process with its pid is alive, but this user may not see which one it is.
+    Unreadable,
+}
+
+/// One thing that can be seen of processes, or not, on this machine by this user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ability {
+    /// What, in a few words.
+    pub name: &'static str,
+    /// Whether it works.
+    pub works: bool,
+    /// How far it works, or why it does not and what would help.
+    pub detail: String,
+}
+
+/// The processes of the machine could not be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot list the processes in {place}: {source}")]
+pub struct ListError {
+    /// Where the list was sought.
+    pub place: String,
+    /// What the system said.
+    pub source: std::io::Error,
+}
+
+/// The process table and the trees that are measured in it.
+///
+/// One for the whole program: two samplers see the same machine twice, at twice the cost.
+pub struct Sampler {
+    table: Table,
+    forest: Forest,
+}
+
+impl Sampler {
+    /// A sampler that has not looked yet.
+    pub fn new(clock: Arc<dyn Clock>, options: Options) -> Self {
+        let forest = Forest::new(Arc::clone(&clock), options.pss_budget);
+        Self {
+            table: Table::new(clock, options),
+            forest,
+        }
+    }
+
+    /// What every process seen from here has in common.
+    pub fn machine(&self) -> &Machine {
+        self.table.machine()
+    }
+
+    /// Logical CPUs of the machine.
+    pub fn cores(&self) -> u32 {
+        self.table.cores()
+    }
+
+    /// One look at the table: lists the processes, reads again what ran since the last look, forgets what ended, and
+    /// gathers what newcomers run until [`Options::details_deadline`].
+    ///
+    /// # Errors
+    /// The processes cannot be listed. What was known before stays as it was.
+    pub fn refresh(&mut self) -> Result<(), ListError> {
+        self.table.refresh()
+    }
+
+    /// All processes that the last look found, in the order of their pids; no kernel threads.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.table.rows().values().map(|row| &row.process)
+    }
+
+    /// The process that had this pid at the last look.
+    pub fn get(&self, pid: u32) -> Option<&Process> {
+        self.table.rows().get(&pid).map(|row| &row.process)
+    }
+
+    /// Whether this very process is alive now, also when the table does not show it.
+    pub fn state_of(&self, id: ProcessId) -> Liveness {
+        self.table.state_of(id)
+    }
+
+    /// Says which processes belong to which of the agents' roots, and measures each tree; in the order of `roots`.
+    ///
+    /// A root below another root is a tree of its own and not part of the other. Processes stay with their agent when
+    /// their parent ends, and when the root ends: it still gets its reading, over what is left of its tree. Figures
+    /// are of the last [`refresh`](Self::refresh); what a root was not asked for in one sample is forgotten.
+    pub fn measure(&mut self, roots: &[ProcessId]) -> Vec<Reading> {
+        self.forest.measure(&mut self.table, roots)
+    }
+
+    /// What can be seen here and what not.
+    pub fn abilities(&self) -> Vec<Ability> {
+        self.table.abilities()
+    }
 }

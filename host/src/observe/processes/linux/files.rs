@@ -1,0 +1,280 @@
+//! The files of procfs that are read at every sample: one open directory, short relative paths, one buffer.
+
+use super::stat::{self, Stat};
+use crate::observe::processes::row::{Io, Measured};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
+use nix::sys::stat::{Mode, fstatat};
+use nix::unistd::{SysconfVar, sysconf};
+use std::ffi::CStr;
+use std::io::Write as _;
+use std::path::Path;
+
+/// The largest of these files, `limits` and `smaps_rollup`, have less than 2 KiB.
+const BUFFER: usize = 4096;
+
+/// procfs, open.
+pub(super) struct Files {
+    proc: Dir,
+    buffer: Box<[u8; BUFFER]>,
+    page_size: u64,
+    /// Whether `st_size` of `/proc/PID/fd` is the number of open descriptors (since Linux 6.2).
+    fd_size_is_count: bool,
+}
+
+/// Pages in memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// All.
+    pub(super) resident: u64,
+    /// Those of files and shared memory.
+    pub(super) shared: u64,
+}
+
+impl Files {
+    /// Opens procfs.
+    ///
+    /// # Errors
+    /// It is not there or not to be read.
+    pub(super) fn open(root: &Path) -> Result<Self, Errno> {
+        let proc = Dir::open(
+            root,
+            OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )?;
+        // This program has descriptors open, at least `proc`: 0 says that the size means nothing here.
+        let fd_size_is_count =
+            fstatat(&proc, c"self/fd", AtFlags::empty()).is_ok_and(|found| found.st_size > 0);
+        let page_size = sysconf(SysconfVar::PAGE_SIZE)
+            .ok()
+            .flatten()
+            .and_then(|size| u64::try_from(size).ok());
+        Ok(Self {
+            proc,
+            buffer: Box::new([0; BUFFER]),
+            page_size: page_size.unwrap_or(4096),
+            fd_size_is_count,
+        })
+    }
+
+    /// Whether this procfs shows this very process, under the pid it has: only then do pids mean to system calls
+    /// what they mean here.
+    pub(super) fn is_live(&self) -> bool {
+        readlinkat(&self.proc, c"self")
+            .is_ok_and(|target| target.to_str() == Some(&std::process::id().to_string()))
+    }
+
+    /// Whether descriptors are counted without a listing.
+    pub(super) fn fd_size_is_count(&self) -> bool {
+        self.fd_size_is_count
+    }
+
+    /// The pids of all processes (not threads), ascending, into `pids`.
+    ///
+    /// # Errors
+    /// The directory cannot be read. `pids` is incomplete then.
+    pub(super) fn list(&mut self, pids: &mut Vec<u32>) -> Result<(), Errno> {
+        pids.clear();
+        for entry in self.proc.iter() {
+            let name = entry?;
+            if let Some(pid) = name.file_name().to_str().ok().and_then(pid_of) {
+                pids.push(pid);
+            }
+        }
+        // procfs lists in this order; a made-up tree does not.
+        pids.sort_unstable();
+        Ok(())
+    }
+
+    /// `/proc/PID/stat`. `Err(EINVAL)` for a line of another form.
+    pub(super) fn stat(&mut self, pid: u32) -> Result<Stat<'_>, Errno> {
+        let line = self.read(pid, "stat")?;
+        stat::parse(line).ok_or(Errno::EINVAL)
+    }
+
+    /// `/proc/PID/statm`.
+    pub(super) fn memory(&mut self, pid: u32) -> Result<Memory, Errno> {
+        let page_size = self.page_size;
+        let text = self.read(pid, "statm")?;
+        let mut pages = text
+            .split(u8::is_ascii_whitespace)
+            .skip(1)
+            .map_while(number);
+        match (pages.next(), pages.next()) {
+            (Some(resident), Some(shared)) => Ok(Memory {
+                resident: resident.saturating_mul(page_size),
+                shared: shared.saturating_mul(page_size),
+            }),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// `/proc/PID/io`.
+    pub(super) fn io(&mut self, pid: u32) -> Result<Io, Errno> {
+        let text = self.read(pid, "io")?;
+        let (mut io, mut found) = (Io::default(), 0);
+        for line in text.split(|&byte| byte == b'\n') {
+            let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+                continue;
+            };
+            let (name, value) = line.split_at(colon);
+            let Some(value) = number(value[1..].trim_ascii()) else {
+                continue;
+            };
+            match name {
+                b"rchar" | b"wchar" => io.moved = io.moved.saturating_add(value),
+                b"read_bytes" => io.read = value,
+                b"write_bytes" => io.written = value,
+                _ => continue,
+            }
+            found += 1;
+        }
+        if found == 4 {
+            Ok(io)
+        } else {
+            Err(Errno::EINVAL)
+        }
+    }
+
+    /// How many descriptors are open.
+    ///
+    /// By the directory's size where that is the number: at a tenth of a listing's cost, and without the right to
+    /// list it.
+    pub(super) fn fds(&mut self, pid: u32) -> Result<u32, Errno> {
+        let mut name = [0; NAME];
+        let path = path(&mut name, pid, "fd");
+        if self.fd_size_is_count {
+            let size = fstatat(&self.proc, path, AtFlags::empty())?.st_size;
+            return u32::try_from(size).map_err(|_| Errno::EINVAL);
+        }
+        let mut listing = Dir::openat(
+            &self.proc,
+            path,
+            OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+            Mode::empty(),
+        )?;
+        let mut count = 0;
+        for entry in listing.iter() {
+            count += u32::from(!entry?.file_name().to_bytes().starts_with(b"."));
+        }
+        Ok(count)
+    }
+
+    /// How many descriptors may be open, `None` for no limit: the soft limit in `/proc/PID/limits`.
+    pub(super) fn fd_limit(&mut self, pid: u32) -> Result<Option<u32>, Errno> {
+        let text = self.read(pid, "limits")?;
+        let line = text
+            .split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"Max open files"));
+        let soft = line
+            .ok_or(Errno::EINVAL)?
+            .trim_ascii_start()
+            .split(u8::is_ascii_whitespace)
+            .next();
+        match soft {
+            Some(b"unlimited") => Ok(None),
+            Some(soft) => number(soft)
+                .map(|limit| Some(u32::try_from(limit).unwrap_or(u32::MAX)))
+                .ok_or(Errno::EINVAL),
+            None => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The proportional set size, bytes: `Pss:` of `/proc/PID/smaps_rollup`. Costs about 4 µs for each MiB in memory
+    /// and holds the process's memory map meanwhile.
+    pub(super) fn pss(&mut self, pid: u32) -> Result<u64, Errno> {
+        let text = self.read(pid, "smaps_rollup")?;
+        let line = text
+            .split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"Pss:"));
+        let kib = line
+            .and_then(|line| {
+                line.trim_ascii_start()
+                    .split(u8::is_ascii_whitespace)
+                    .next()
+            })
+            .and_then(number);
+        kib.map(|kib| kib.saturating_mul(1024)).ok_or(Errno::EINVAL)
+    }
+
+    /// The process of which this id is a thread, if the id is a thread's: `/proc/TID` can be read though it is not
+    /// listed.
+    pub(super) fn thread_group(&mut self, pid: u32) -> Result<u32, Errno> {
+        let text = self.read(pid, "status")?;
+        let line = text
+            .split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"Tgid:"));
+        line.and_then(|line| number(line.trim_ascii()))
+            .and_then(|id| u32::try_from(id).ok())
+            .ok_or(Errno::EINVAL)
+    }
+
+    /// Seconds since the boot, as `/proc/uptime` has them.
+    pub(super) fn uptime(&mut self) -> Option<f64> {
+        let text = self.read_at(c"uptime").ok()?;
+        std::str::from_utf8(text)
+            .ok()?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    }
+
+    /// A short file of procfs itself, without the line's end; empty if it cannot be read.
+    pub(super) fn line(&mut self, path: &CStr) -> String {
+        let text = self.read_at(path).unwrap_or_default();
+        String::from_utf8_lossy(text.trim_ascii()).into_owned()
+    }
+
+    /// Where a link of procfs itself points; empty if it cannot be read.
+    pub(super) fn link(&self, path: &CStr) -> String {
+        readlinkat(&self.proc, path)
+            .map(|target| target.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    fn read(&mut self, pid: u32, file: &str) -> Result<&[u8], Errno> {
+        let mut name = [0; NAME];
+        let path = path(&mut name, pid, file);
+        self.read_at(path)
+    }
+
+    /// procfs makes each of these files whole at the first read, so one read is the file.
+    fn read_at(&mut self, path: &CStr) -> Result<&[u8], Errno> {
+        let file = openat(
+            &self.proc,
+            path,
+            OFlag::O_RDONLY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )?;
+        let length = nix::unistd::read(&file, &mut self.buffer[..])?;
+        Ok(&self.buffer[..length])
+    }
+}
+
+/// What the system says of a refusal, for people.
+pub(super) fn reason<T>(result: Result<T, Errno>) -> Measured<T> {
+    result.map_err(Errno::desc)
+}
+
+/// Room for ten digits, the longest file name and two more bytes.
+const NAME: usize = 32;
+
+/// `PID/FILE` as a C string, on the stack.
+fn path<'a>(name: &'a mut [u8; NAME], pid: u32, file: &str) -> &'a CStr {
+    let mut rest = &mut name[..];
+    // The longest is `4294967295/smaps_rollup` and its NUL: 24 bytes. A path cut short would not be found.
+    let _ = write!(rest, "{pid}/{file}\0");
+    CStr::from_bytes_until_nul(name).unwrap_or_default()
+}
+
+fn pid_of(name: &str) -> Option<u32> {
+    name.starts_with(|first: char| first.is_ascii_digit())
+        .then(|| name.parse().ok())
+        .flatten()
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

@@ -1,0 +1,443 @@
+//! The table on Linux: procfs, read in tiers.
+//!
+//! A process whose CPU clock has not moved has not run, and what has not run has changed next to nothing. So a look
+//! asks every process's CPU clock (one system call) and reads `stat` only where it moved; the figures of [`Usage`] are
+//! read only of processes that are measured and ran. What changes without running (a new parent, pages taken away)
+//! is caught otherwise: the children of an ended process are read anew, and every process now and then.
+
+mod abilities;
+mod clock;
+mod details;
+mod files;
+mod program;
+mod stat;
+#[cfg(test)]
+mod tests;
+
+use super::row::{CpuReading, Measured, Pss, Row, Rows, Usage};
+use super::{
+    Ability, Details, ListError, Liveness, Machine, Options, Process, ProcessId, ProcessState,
+};
+use crate::clock::{Clock, Moment};
+use clock::Time;
+use details::Reader;
+use files::{Files, reason};
+use nix::errno::Errno;
+use nix::unistd::{SysconfVar, sysconf};
+use stat::Stat;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The rows and how they are read.
+pub(super) struct Table {
+    clock: Arc<dyn Clock>,
+    options: Options,
+    machine: Machine,
+    cores: u32,
+    files: Result<Files, Errno>,
+    time: Time,
+    details: Reader,
+    rows: Rows,
+    /// Threads of the kernel's own by pid, and the last look that listed them.
+    kernel: HashMap<u32, u64>,
+    /// Listed processes that may not be looked at.
+    closed: HashSet<u32>,
+    listing: Vec<u32>,
+    /// How many looks there have been.
+    look: u64,
+    before: Option<Look>,
+}
+
+/// When a look was.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Moment,
+    /// Clock ticks since the boot, where they can be known.
+    ticks: Option<u64>,
+}
+
+impl Table {
+    pub(super) fn new(clock: Arc<dyn Clock>, options: Options) -> Self {
+        let mut files = Files::open(&options.proc_root);
+        let (machine, time) = match &mut files {
+            Ok(files) => {
+                let boot_id = files.line(c"sys/kernel/random/boot_id");
+                (
+                    Machine {
+                        boot_id,
+                        pid_namespace: files.link(c"self/ns/pid"),
+                    },
+                    Time::probe(files),
+                )
+            }
+            Err(_) => (
+                Machine {
+                    boot_id: String::new(),
+                    pid_namespace: String::new(),
+                },
+                Time::none(),
+            ),
+        };
+        let cores = sysconf(SysconfVar::_NPROCESSORS_ONLN)
+            .ok()
+            .flatten()
+            .and_then(|cores| u32::try_from(cores).ok());
+        let details = Reader::new(Arc::clone(&clock), &options);
+        Self {
+            clock,
+            options,
+            machine,
+            cores: cores.unwrap_or(1).max(1),
+            files,
+            time,
+            details,
+            rows: Rows::new(),
+            kernel: HashMap::new(),
+            closed: HashSet::new(),
+            listing: Vec::new(),
+            look: 0,
+            before: None,
+        }
+    }
+
+    pub(super) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub(super) fn cores(&self) -> u32 {
+        self.cores
+    }
+
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    pub(super) fn rows_mut(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    /// How many looks there have been.
+    pub(super) fn look(&self) -> u64 {
+        self.look
+    }
+
+    pub(super) fn refresh(&mut self) -> Result<(), ListError> {
+        let mut listing = std::mem::take(&mut self.listing);
+        let listed = self.list(&mut listing);
+        if listed.is_ok() {
+            self.look += 1;
+            let at = self.clock.now();
+            let ticks = self
+                .files
+                .as_mut()
+                .ok()
+                .and_then(|files| self.time.ticks_since_boot(files));
+            let now = Look { at, ticks };
+            self.closed.clear();
+            for &pid in &listing {
+                self.visit(pid, now);
+            }
+            self.forget(&listing);
+            self.before = Some(now);
+            self.details.gather(&mut self.rows);
+        }
+        self.listing = listing;
+        listed
+    }
+
+    fn list(&mut self, listing: &mut Vec<u32>) -> Result<(), ListError> {
+        if self.files.is_err() {
+            self.files = Files::open(&self.options.proc_root);
+        }
+        let listed = match &mut self.files {
+            Ok(files) => files.list(listing),
+            Err(errno) => Err(*errno),
+        };
+        listed.map_err(|errno| ListError {
+            place: self.options.proc_root.display().to_string(),
+            source: errno.into(),
+        })
+    }
+
+    /// Brings one listed process up to date.
+    ///
+    /// The clock and `stat` of one process are read together, and parents (who mostly have the lower pids) before
+    /// their children: a child that ends in between is then missing here and appears in its parent's children's time
+    /// at the next look, where [`counters`](super::counters) expects it; the other way round it would count twice.
+    fn visit(&mut self, pid: u32, now: Look) {
+        let due = (u64::from(pid) + self.look)
+            .is_multiple_of(u64::from(self.options.refresh_every.max(1)));
+        if !due && let Some(seen) = self.kernel.get_mut(&pid) {
+            *seen = self.look;
+            return;
+        }
+        let at = self.clock.now().steady;
+        let own = if self.time.cpu_clocks {
+            clock::cpu_time(pid)
+        } else {
+            None
+        };
+        if let (Some(own), Some(row)) = (own, self.rows.get_mut(&pid)) {
+            row.before = Some(row.cpu);
+            row.newcomer = false;
+            row.cpu.at = at;
+            if own == row.cpu.own && !due {
+                return;
+            }
+        }
+        let Ok(files) = &mut self.files else { return };
+        let stat = match files.stat(pid) {
+            Ok(stat) => stat,
+            Err(Errno::EACCES | Errno::EPERM) => {
+                self.closed.insert(pid);
+                if let Some(row) = self.rows.get_mut(&pid) {
+                    row.process.state = ProcessState::Unreadable;
+                }
+                return;
+            }
+            // It has ended since it was listed; a line that cannot be understood is no process to us.
+            Err(_) => {
+                self.rows.remove(&pid);
+                return;
+            }
+        };
+        if stat.is_kernel_thread() {
+            self.kernel.insert(pid, self.look);
+            return;
+        }
+        let own = own.unwrap_or(stat.own_ticks.saturating_mul(self.time.tick));
+        let cpu = CpuReading {
+            own,
+            waited: stat.waited_ticks.saturating_mul(self.time.tick),
+            at,
+        };
+        match self.rows.get_mut(&pid) {
+            Some(row) if row.process.id.start == stat.start => {
+                if !self.time.cpu_clocks {
+                    row.before = Some(row.cpu);
+                    row.newcomer = false;
+                }
+                if renew(row, &stat, cpu) {
+                    self.details.ask(row.process.id, row.image);
+                }
+                row.ran = self.look;
+            }
+            _ => {
+                self.kernel.remove(&pid);
+                let row = newcomer(pid, &stat, cpu, self.look, now, self.before, self.time.tick);
+                self.details.ask(row.process.id, row.image);
+                self.rows.insert(pid, row);
+            }
+        }
+    }
+
+    /// Drops what is listed no more. Children of the ended have a new parent, which no clock shows: they are read.
+    fn forget(&mut self, listing: &[u32]) {
+        let look = self.look;
+        self.kernel.retain(|_, seen| *seen == look);
+        let listed: HashSet<u32> = listing.iter().copied().collect();
+        self.rows.retain(|pid, _| listed.contains(pid));
+        let Ok(files) = &mut self.files else { return };
+        for (&pid, row) in &mut self.rows {
+            // Parents that are not in the table are 0, those outside this pid namespace, and those that have ended.
+            if row.process.parent != 0
+                && !listed.contains(&row.process.parent)
+                && let Ok(stat) = files.stat(pid)
+                && stat.start == row.process.id.start
+            {
+                row.process.parent = stat.parent;
+            }
+        }
+    }
+
+    /// Reads the figures of one measured process, if it has run since they were read.
+    pub(super) fn read_usage(&mut self, pid: u32) {
+        let Some(row) = self.rows.get_mut(&pid) else {
+            return;
+        };
+        if row.usage_of >= row.ran {
+            return;
+        }
+        let Ok(files) = &mut self.files else { return };
+        let io = files.io(pid);
+        if matches!(io, Err(Errno::ENOENT | Errno::ESRCH)) {
+            // It has ended since the last look: what it moved before is what is known of it.
+            row.usage = Usage {
+                resident: Ok(0),
+                shared: 0,
+                fds: Ok(0),
+                ..row.usage
+            };
+            return;
+        }
+        let io = reason(io);
+        let full = row.usage_of == 0
+            || (u64::from(pid) + self.look)
+                .is_multiple_of(u64::from(self.options.refresh_every.max(1)));
+        row.usage_of = self.look;
+        if row.process.state == ProcessState::Zombie {
+            // The figures of its end, but nothing in memory and nothing open any more.
+            row.usage = Usage {
+                resident: Ok(0),
+                shared: 0,
+                io,
+                fds: Ok(0),
+                fd_limit: Ok(None),
+            };
+            return;
+        }
+        let memory = files.memory(pid);
+        let fds = reason(files.fds(pid));
+        let fd_limit = match (row.usage.fd_limit, fds) {
+            (Ok(Some(limit)), Ok(open)) if !full && open < limit / 2 => Ok(Some(limit)),
+            (Ok(None), _) if !full => Ok(None),
+            _ => reason(files.fd_limit(pid)),
+        };
+        row.usage = Usage {
+            resident: reason(memory.map(|memory| memory.resident)),
+            shared: memory.map_or(0, |memory| memory.shared),
+            io,
+            fds,
+            fd_limit,
+        };
+    }
+
+    /// Reads one proportional set size.
+    pub(super) fn read_pss(&mut self, pid: u32) -> Measured<u64> {
+        match &mut self.files {
+            Ok(files) => reason(files.pss(pid)),
+            Err(errno) => Err(errno.desc()),
+        }
+    }
+
+    /// CPU time of a process that procfs does not show.
+    pub(super) fn hidden_cpu(&self, pid: u32) -> Option<CpuReading> {
+        let own = self
+            .time
+            .cpu_clocks
+            .then(|| clock::cpu_time(pid))
+            .flatten()?;
+        Some(CpuReading {
+            own,
+            waited: 0,
+            at: self.clock.now().steady,
+        })
+    }
+
+    pub(super) fn state_of(&self, id: ProcessId) -> Liveness {
+        // Not through `self.files`: this is asked now and then, and its buffer is for the samples.
+        let found = Files::open(&self.options.proc_root).and_then(|mut files| {
+            let (start, state) = files.stat(id.pid).map(|stat| (stat.start, state(&stat)))?;
+            let group = files.thread_group(id.pid).unwrap_or(id.pid);
+            Ok((start, state, group))
+        });
+        match found {
+            Ok((start, _, group)) if start != id.start || group != id.pid => Liveness::Replaced,
+            Ok((_, ProcessState::Zombie, _)) => Liveness::Zombie,
+            Ok(_) => Liveness::Alive,
+            Err(Errno::EACCES | Errno::EPERM) => Liveness::Unreadable,
+            Err(_) if self.hidden_cpu(id.pid).is_some() => Liveness::Unreadable,
+            Err(_) => Liveness::Gone,
+        }
+    }
+
+    pub(super) fn abilities(&self) -> Vec<Ability> {
+        abilities::probe(self)
+    }
+}
+
+/// The row of a process that was not in the table.
+fn newcomer(
+    pid: u32,
+    stat: &Stat<'_>,
+    cpu: CpuReading,
+    look: u64,
+    now: Look,
+    before: Option<Look>,
+    tick: u64,
+) -> Row {
+    // Not to be in the list before is not enough: it may have been hidden. One tick for the rounding.
+    let newcomer = before.filter(|before| before.ticks.is_none_or(|ticks| stat.start + 1 >= ticks));
+    let age_ms = now
+        .ticks
+        .map(|ticks| ticks.saturating_sub(stat.start).saturating_mul(tick) / 1_000_000);
+    let id = ProcessId {
+        pid,
+        start: stat.start,
+    };
+    let process = Process {
+        id,
+        parent: stat.parent,
+        group: stat.group,
+        session: stat.session,
+        tty_nr: stat.tty_nr,
+        comm: String::from_utf8_lossy(stat.comm).into_owned(),
+        state: state(stat),
+        // Without a time since the boot (a made-up tree) nothing better is known than "before now".
+        started_at_ms: now.at.unix_ms.saturating_sub(age_ms.unwrap_or(0)),
+        details: Details::Pending,
+    };
+    Row {
+        process,
+        threads: threads(stat),
+        wait_status: stat.exit_code,
+        image: stat.arg_start,
+        cpu,
+        before: newcomer.map(|before| CpuReading {
+            own: 0,
+            waited: 0,
+            at: before.at.steady,
+        }),
+        newcomer: newcomer.is_some(),
+        ran: look,
+        usage_of: 0,
+        usage: Usage::unread(),
+        pss: Pss::Unread,
+    }
+}
+
+/// Takes a new reading into a row. Whether it runs another program than before.
+fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
+    row.process.parent = stat.parent;
+    row.process.group = stat.group;
+    row.process.session = stat.session;
+    row.process.tty_nr = stat.tty_nr;
+    row.process.state = state(stat);
+    row.threads = threads(stat);
+    row.wait_status = stat.exit_code;
+    row.cpu = cpu;
+    let renamed = row.process.comm.as_bytes() != stat.comm
+        && row.process.comm != String::from_utf8_lossy(stat.comm);
+    if renamed {
+        row.process.comm = String::from_utf8_lossy(stat.comm).into_owned();
+    }
+    // A zombie has no command line any more; what it ran stays known.
+    let moved = row.image != stat.arg_start && row.process.state != ProcessState::Zombie;
+    if moved {
+        row.image = stat.arg_start;
+        row.pss = Pss::Unread;
+    }
+    renamed || moved
+}
+
+fn threads(stat: &Stat<'_>) -> u32 {
+    if state(stat) == ProcessState::Zombie {
+        0
+    } else {
+        stat.threads
+    }
+}
+
+/// The state by its letter in proc(5).
+fn state(stat: &Stat<'_>) -> ProcessState {
+    match stat.state {
+        b'R' => ProcessState::Running,
+        b'T' | b't' => ProcessState::Stopped,
+        b'D' => ProcessState::Uninterruptible,
+        // Where only the first thread has ended, the process lives on.
+        b'Z' if stat.threads <= 1 => ProcessState::Zombie,
+        b'X' | b'x' => ProcessState::Zombie,
+        // S, I (idle kernel threads) and what is to come.
+        _ => ProcessState::Sleeping,
+    }
+}

@@ -1,0 +1,193 @@
+//! Which process belongs to which agent.
+//!
+//! The nearest root up the chain of parents has a process, and keeps it until it dies: a parent's end does not move it.
+//! One whose chain is already broken when it is first seen belongs to the tree that its process group's or session's
+//! leader is or was in, or else to the root that has the same [`AGENT_TAG`].
+
+use super::row::{Row, Rows};
+use super::{AGENT_TAG, Details, ProcessId};
+use std::collections::{HashMap, HashSet};
+
+/// Who belongs to whom, remembered from sample to sample.
+#[derive(Debug, Default)]
+pub(super) struct Attribution {
+    roots: HashSet<ProcessId>,
+    /// The root of every living process that has one.
+    owners: HashMap<ProcessId, ProcessId>,
+    /// Process groups and sessions whose leader is or was in a tree. The kernel gives a number to no new process as
+    /// long as a group or session has it, so it means the same until the last member ends.
+    groups: HashMap<u32, ProcessId>,
+    sessions: HashMap<u32, ProcessId>,
+    /// The roots' tags, also of roots that have ended.
+    tags: HashMap<String, ProcessId>,
+}
+
+/// What one pass has found, by pid; `None` is for those that belong to nobody.
+type Found = HashMap<u32, Option<ProcessId>>;
+
+impl Attribution {
+    /// Brings everything up to date with the table.
+    pub(super) fn assign(&mut self, rows: &Rows, roots: &[ProcessId]) {
+        let now: HashSet<ProcessId> = roots.iter().copied().collect();
+        let new: HashSet<ProcessId> = now.difference(&self.roots).copied().collect();
+        self.forget(rows, &now);
+        self.roots = now;
+        self.learn_tags(rows, roots);
+        if !new.is_empty() {
+            self.hand_over(rows, &new);
+        }
+        // What one pass finds (a leader, a tagged parent) may be the tie of others.
+        while self.pass(rows) {}
+    }
+
+    /// The root that a process belongs to.
+    pub(super) fn owner(&self, id: ProcessId) -> Option<ProcessId> {
+        self.owners.get(&id).copied()
+    }
+
+    /// Forgets the dead, and all that belongs to roots that are none any more.
+    fn forget(&mut self, rows: &Rows, roots: &HashSet<ProcessId>) {
+        self.owners
+            .retain(|id, root| roots.contains(root) && alive(rows, *id));
+        self.tags.retain(|_, root| roots.contains(root));
+        self.groups.retain(|_, root| roots.contains(root));
+        self.sessions.retain(|_, root| roots.contains(root));
+        if !self.groups.is_empty() {
+            let used: HashSet<u32> = rows.values().map(|row| row.process.group).collect();
+            self.groups.retain(|group, _| used.contains(group));
+        }
+        if !self.sessions.is_empty() {
+            let used: HashSet<u32> = rows.values().map(|row| row.process.session).collect();
+            self.sessions.retain(|session, _| used.contains(session));
+        }
+    }
+
+    /// A nested agent inherits the tag of the outer one: of several roots with the same tag, the first has it.
+    fn learn_tags(&mut self, rows: &Rows, roots: &[ProcessId]) {
+        for root in roots {
+            let Some(tag) = row_of(rows, *root).and_then(tag) else {
+                continue;
+            };
+            let holder = self.tags.entry(tag.to_owned()).or_insert(*root);
+            if root.start < holder.start {
+                *holder = *root;
+            }
+        }
+    }
+
+    /// New roots take what is theirs from the roots above them.
+    fn hand_over(&mut self, rows: &Rows, new: &HashSet<ProcessId>) {
+        for row in rows.values() {
+            let id = row.process.id;
+            let nearest = ancestors(rows, row)
+                .map(|row| row.process.id)
+                .find(|above| self.roots.contains(above));
+            if let Some(root) =
+                nearest.filter(|root| new.contains(root) && self.owners.contains_key(&id))
+            {
+                self.owners.insert(id, root);
+            }
+        }
+        for root in new {
+            if alive(rows, *root) {
+                self.owners.insert(*root, *root);
+            }
+        }
+    }
+
+    /// Looks for the roots of those that have none. Whether any was found by other ties than the chain of parents.
+    fn pass(&mut self, rows: &Rows) -> bool {
+        let mut found = Found::with_capacity(rows.len());
+        for row in rows.values() {
+            let owner = self.up_the_chain(rows, row, &mut found);
+            if let Some(root) = owner {
+                self.own(row, root);
+            }
+        }
+        let mut again = false;
+        for row in rows.values() {
+            if found.get(&row.process.id.pid) == Some(&None)
+                && let Some(root) = self.by_other_ties(row)
+            {
+                self.own(row, root);
+                again = true;
+            }
+        }
+        again
+    }
+
+    fn own(&mut self, row: &Row, root: ProcessId) {
+        let process = &row.process;
+        self.owners.insert(process.id, root);
+        if process.group == process.id.pid {
+            self.groups.insert(process.group, root);
+        }
+        if process.session == process.id.pid {
+            self.sessions.insert(process.session, root);
+        }
+    }
+
+    /// The owner of the process itself or of the nearest ancestor that has one.
+    fn up_the_chain(&self, rows: &Rows, row: &Row, found: &mut Found) -> Option<ProcessId> {
+        let mut passed = Vec::new();
+        let mut owner = None;
+        for row in ancestors(rows, row) {
+            let id = row.process.id;
+            if let Some(&known) = found.get(&id.pid) {
+                owner = known;
+                break;
+            }
+            passed.push(id.pid);
+            owner = if self.roots.contains(&id) {
+                Some(id)
+            } else {
+                self.owner(id)
+            };
+            if owner.is_some() {
+                break;
+            }
+        }
+        found.extend(passed.into_iter().map(|pid| (pid, owner)));
+        owner
+    }
+
+    fn by_other_ties(&self, row: &Row) -> Option<ProcessId> {
+        let process = &row.process;
+        let leader = self
+            .groups
+            .get(&process.group)
+            .or_else(|| self.sessions.get(&process.session));
+        leader.or_else(|| self.tags.get(tag(row)?)).copied()
+    }
+}
+
+/// The process itself, its parent, and so on up.
+///
+/// A parent has started no later than its child: one that seems to have is a stranger with the dead parent's pid. So
+/// the way up ends; and where several have started in the same tick, it ends with the number of rows.
+fn ancestors<'a>(rows: &'a Rows, row: &'a Row) -> impl Iterator<Item = &'a Row> {
+    let parent = |child: &&'a Row| {
+        let row = rows.get(&child.process.parent)?;
+        (row.process.id.start <= child.process.id.start).then_some(row)
+    };
+    std::iter::successors(Some(row), parent).take(rows.len())
+}
+
+fn row_of(rows: &Rows, id: ProcessId) -> Option<&Row> {
+    rows.get(&id.pid).filter(|row| row.process.id == id)
+}
+
+fn alive(rows: &Rows, id: ProcessId) -> bool {
+    row_of(rows, id).is_some()
+}
+
+fn tag(row: &Row) -> Option<&str> {
+    let Details::Read(program) = &row.process.details else {
+        return None;
+    };
+    let variables = program.env.as_ref().ok()?;
+    variables
+        .iter()
+        .find(|(name, value)| name == AGENT_TAG && !value.is_empty())
+        .map(|(_, value)| value.as_str())
+}
