@@ -4,6 +4,7 @@ pub mod clock;
 pub mod config;
 pub mod history;
 pub mod judge;
+pub mod names;
 pub mod observe;
 pub mod report;
 pub mod store;

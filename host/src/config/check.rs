@@ -18,11 +18,7 @@ use serde_json::{Map, Value};
 ///
 /// A `null` stands for a value whose problem is already reported; it is passed over.
 pub(super) fn check(schema: &Value, value: &Value, origins: &Origins) -> Vec<Problem> {
-    let mut checker = Checker {
-        root: schema,
-        origins,
-        problems: vec![],
-    };
+    let mut checker = Checker { root: schema, origins, problems: vec![] };
     checker.value(schema, value, "");
     checker.problems
 }
@@ -68,62 +64,36 @@ impl<'a> Checker<'a> {
         if alternatives.iter().all(|one| one.get("const").is_some()) {
             return self.choice(alternatives.iter().map(|one| &one["const"]), value, path);
         }
-        let tried = alternatives
-            .iter()
-            .filter(|one| one["type"] != "null")
-            .map(|one| {
-                let mut checker = Checker {
-                    root: self.root,
-                    origins: self.origins,
-                    problems: vec![],
-                };
-                checker.value(one, value, path);
-                checker.problems
-            });
-        self.problems
-            .extend(tried.min_by_key(Vec::len).unwrap_or_default());
+        let tried = alternatives.iter().filter(|one| one["type"] != "null").map(|one| {
+            let mut checker = Checker { root: self.root, origins: self.origins, problems: vec![] };
+            checker.value(one, value, path);
+            checker.problems
+        });
+        self.problems.extend(tried.min_by_key(Vec::len).unwrap_or_default());
     }
 
     fn choice<'v>(&mut self, choices: impl Iterator<Item = &'v Value>, value: &Value, path: &str) {
         let choices: Vec<_> = choices.filter(|choice| !choice.is_null()).collect();
         if !choices.contains(&value) {
             let names: Vec<_> = choices.iter().map(ToString::to_string).collect();
-            let hint = value
-                .as_str()
-                .and_then(|text| nearest(text, choices.iter().filter_map(|c| c.as_str())));
+            let hint = value.as_str().and_then(|text| nearest(text, choices.iter().filter_map(|c| c.as_str())));
             let hint = hint.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
-            self.report(
-                path,
-                format!(
-                    "wanted {}, found {}{hint}",
-                    names.join(" or "),
-                    found(value)
-                ),
-            );
+            self.report(path, format!("wanted {}, found {}{hint}", names.join(" or "), found(value)));
         }
     }
 
     fn text(&mut self, schema: &Value, text: &str, path: &str) {
         let length = text.chars().count() as u64;
         if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
-            self.report(
-                path,
-                format!("wanted at least {least} character(s), found {length}"),
-            );
+            self.report(path, format!("wanted at least {least} character(s), found {length}"));
         }
         if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
-            self.report(
-                path,
-                format!("wanted at most {most} characters, found {length}"),
-            );
+            self.report(path, format!("wanted at most {most} characters, found {length}"));
         }
         if let Some(pattern) = schema["pattern"].as_str()
             && !regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
         {
-            self.report(
-                path,
-                format!("wanted text of the form {pattern}, found {}", quoted(text)),
-            );
+            self.report(path, format!("wanted text of the form {pattern}, found {}", quoted(text)));
         }
         if let Some(fault) = text_fault(schema, text) {
             self.report(path, fault);
@@ -133,13 +103,11 @@ impl<'a> Checker<'a> {
     fn number(&mut self, schema: &Value, number: &serde_json::Number, path: &str) {
         // Bounds beyond 2^53 are rounded here; the type then refuses what does not fit.
         let value = number.as_f64().unwrap_or(f64::NAN);
-        let most = schema["maximum"]
-            .as_f64()
-            .or(match schema["format"].as_str() {
-                Some("uint32") => Some(u32::MAX.into()),
-                Some("int32") => Some(i32::MAX.into()),
-                _ => None,
-            });
+        let most = schema["maximum"].as_f64().or(match schema["format"].as_str() {
+            Some("uint32") => Some(u32::MAX.into()),
+            Some("int32") => Some(i32::MAX.into()),
+            _ => None,
+        });
         if let Some(least) = schema["minimum"].as_f64().filter(|least| value < *least) {
             self.report(path, format!("wanted at least {least}, found {number}"));
         }
@@ -151,10 +119,7 @@ impl<'a> Checker<'a> {
     fn list(&mut self, schema: &'a Value, items: &[Value], path: &str) {
         let length = items.len() as u64;
         if let Some(least) = schema["minItems"].as_u64().filter(|least| length < *least) {
-            self.report(
-                path,
-                format!("wanted at least {least} item(s), found {length}"),
-            );
+            self.report(path, format!("wanted at least {least} item(s), found {length}"));
         }
         if let Some(most) = schema["maxItems"].as_u64().filter(|most| length > *most) {
             self.report(path, format!("wanted at most {most} items, found {length}"));
@@ -168,15 +133,10 @@ impl<'a> Checker<'a> {
             }
             if let Some(key) = schema["x-unique"].as_str()
                 && let Some(name) = value.get(key)
-                && let Some(first) = items[..index]
-                    .iter()
-                    .position(|one| one.get(key) == Some(name))
+                && let Some(first) = items[..index].iter().position(|one| one.get(key) == Some(name))
             {
                 let first = self.origins.of(&entry(&item(path, first), key));
-                self.report(
-                    &entry(&here, key),
-                    format!("{} is taken already, at {first}", found(name)),
-                );
+                self.report(&entry(&here, key), format!("{} is taken already, at {first}", found(name)));
             }
         }
     }
@@ -202,19 +162,10 @@ impl<'a> Checker<'a> {
         }
         let mut lists = texts(&schema["x-need-one"]).peekable();
         if lists.peek().is_some()
-            && !lists.any(|list| {
-                entries
-                    .get(list)
-                    .is_some_and(|list| *list != Value::Array(vec![]))
-            })
+            && !lists.any(|list| entries.get(list).is_some_and(|list| *list != Value::Array(vec![])))
         {
-            let lists: Vec<_> = texts(&schema["x-need-one"])
-                .map(|list| format!("`{list}`"))
-                .collect();
-            self.report(
-                path,
-                format!("wanted something in {}, found nothing", lists.join(" or ")),
-            );
+            let lists: Vec<_> = texts(&schema["x-need-one"]).map(|list| format!("`{list}`")).collect();
+            self.report(path, format!("wanted something in {}, found nothing", lists.join(" or ")));
         }
     }
 
@@ -243,11 +194,10 @@ impl<'a> Checker<'a> {
         if let Some(near) = nearest(name, names()) {
             return format!("unknown key; did you mean `{near}`?");
         }
-        let mut sections = known.into_iter().flatten().filter(|(_, section)| {
-            resolve(self.root, section)["properties"]
-                .get(name)
-                .is_some()
-        });
+        let mut sections = known
+            .into_iter()
+            .flatten()
+            .filter(|(_, section)| resolve(self.root, section)["properties"].get(name).is_some());
         if let Some((section, _)) = sections.next() {
             return format!("unknown key; did you mean `{section}.{name}`?");
         }
@@ -259,9 +209,7 @@ impl<'a> Checker<'a> {
 /// What a schema's `$ref` points at, or the schema itself.
 pub(super) fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let target = schema["$ref"].as_str();
-    target
-        .and_then(|target| root.pointer(target.trim_start_matches('#')))
-        .unwrap_or(schema)
+    target.and_then(|target| root.pointer(target.trim_start_matches('#'))).unwrap_or(schema)
 }
 
 /// Keywords of a schema that would be silently passed over, each with what holds it.

@@ -31,10 +31,7 @@ impl Environment {
 
     /// A variable's value; an empty one counts as not set.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0
-            .get(OsStr::new(name))
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// Every variable that is set, its value as text where it is text.
@@ -51,12 +48,7 @@ impl Environment {
 
 impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
-        Self(
-            variables
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }
 
@@ -93,8 +85,7 @@ impl Dirs {
         Ok(Self {
             state: state.ok_or_else(|| missing("state", STATE_DIR))?,
             cache: cache.ok_or_else(|| missing("cache", CACHE_DIR))?,
-            config: config_dir(environment)
-                .ok_or_else(|| missing("configuration", "XDG_CONFIG_HOME"))?,
+            config: config_dir(environment).ok_or_else(|| missing("configuration", "XDG_CONFIG_HOME"))?,
         })
     }
 }
@@ -117,10 +108,7 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
 
 /// The specification says that a path which is not absolute is to be ignored.
 fn xdg(environment: &Environment, variable: &str, below_home: &str) -> Option<PathBuf> {
-    let named = environment
-        .get(variable)
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute());
+    let named = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = named.or_else(|| Some(environment.home()?.join(below_home)))?;
     Some(base.join("headcount"))
 }

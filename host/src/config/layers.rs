@@ -29,11 +29,7 @@ pub(super) fn defaults(defaults: &impl Serialize) -> Result<Document, Problems> 
     let value = serde_json::to_value(defaults);
     let value = value.map_err(|error| origins.problem("", error.to_string()))?;
     default_origins(&value, "", &mut origins);
-    Ok(Document {
-        value,
-        origins,
-        problems: vec![],
-    })
+    Ok(Document { value, origins, problems: vec![] })
 }
 
 /// Says of each key that it is a default, lest it be held for a part of the file that sets its section.
@@ -104,12 +100,7 @@ impl Document {
 
     fn report(&mut self, origin: Origin, key: &str, message: impl Into<String>) {
         let message = message.into();
-        self.problems.push(Problem {
-            origin,
-            key: key.into(),
-            message,
-            excerpt: None,
-        });
+        self.problems.push(Problem { origin, key: key.into(), message, excerpt: None });
     }
 }
 
@@ -129,11 +120,7 @@ fn scalar(schema: &Value, text: &str) -> Value {
     let parsed = match schema["type"].as_str() {
         Some("boolean") => text.parse().ok().map(Value::Bool),
         Some("integer") => text.parse::<i64>().ok().map(Value::from),
-        Some("number") => text
-            .parse::<f64>()
-            .ok()
-            .and_then(serde_json::Number::from_f64)
-            .map(Value::Number),
+        Some("number") => text.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::Number),
         _ => None,
     };
     parsed.unwrap_or_else(|| text.into())
@@ -153,19 +140,9 @@ impl<'s> Settings<'s> {
     fn of(schema: &'s Value) -> Self {
         let mut scalars = BTreeMap::new();
         collect(schema, schema, "", &mut scalars);
-        let by_variable = scalars
-            .keys()
-            .map(|key| (variable(key), key.clone()))
-            .collect();
-        let sections = schema["properties"]
-            .as_object()
-            .into_iter()
-            .flat_map(Map::keys);
-        Self {
-            sections: sections.map(|name| variable(name)).collect(),
-            scalars,
-            by_variable,
-        }
+        let by_variable = scalars.keys().map(|key| (variable(key), key.clone())).collect();
+        let sections = schema["properties"].as_object().into_iter().flat_map(Map::keys);
+        Self { sections: sections.map(|name| variable(name)).collect(), scalars, by_variable }
     }
 
     /// What to say of a variable that looks like a setting's but is none.
@@ -174,13 +151,9 @@ impl<'s> Settings<'s> {
             return Some(format!("sets nothing; did you mean HEADCOUNT_{near}?"));
         }
         let section = self.sections.iter().find(|section| {
-            stem.strip_prefix(section.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+            stem.strip_prefix(section.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
         })?;
-        let known = self
-            .by_variable
-            .keys()
-            .filter(|name| name.starts_with(section.as_str()));
+        let known = self.by_variable.keys().filter(|name| name.starts_with(section.as_str()));
         let known: Vec<_> = known.map(|name| format!("HEADCOUNT_{name}")).collect();
         if known.is_empty() {
             return Some("lists are set in the configuration file, not by a variable".into());
@@ -190,12 +163,7 @@ impl<'s> Settings<'s> {
 }
 
 /// Collects the scalars below a table's schema.
-fn collect<'s>(
-    root: &'s Value,
-    table: &'s Value,
-    path: &str,
-    scalars: &mut BTreeMap<String, &'s Value>,
-) {
+fn collect<'s>(root: &'s Value, table: &'s Value, path: &str, scalars: &mut BTreeMap<String, &'s Value>) {
     for (name, schema) in table["properties"].as_object().into_iter().flatten() {
         let (path, schema) = (entry(path, name), resolve(root, schema));
         if schema["properties"].is_object() {

@@ -47,11 +47,7 @@ pub fn schema() -> Schema {
 ///
 /// # Errors
 /// When a file that somebody named does not exist, a file cannot be read, or any setting is wrong.
-pub fn load(
-    environment: &Environment,
-    file: Option<&Path>,
-    flags: &[Flag],
-) -> Result<Loaded, LoadError> {
+pub fn load(environment: &Environment, file: Option<&Path>, flags: &[Flag]) -> Result<Loaded, LoadError> {
     let schema = schema();
     let mut document = defaults(&Config::default())?;
     let found = find(environment, file)?;
@@ -66,18 +62,11 @@ pub fn load(
     if let Some(dir) = file.as_deref().and_then(Path::parent) {
         anchor(&mut config, dir, environment.home());
     }
-    Ok(Loaded {
-        config,
-        file,
-        origins: checked.origins,
-    })
+    Ok(Loaded { config, file, origins: checked.origins })
 }
 
 /// The configuration file and its text. Only the default one may be missing.
-fn find(
-    environment: &Environment,
-    file: Option<&Path>,
-) -> Result<Option<(PathBuf, String)>, LoadError> {
+fn find(environment: &Environment, file: Option<&Path>) -> Result<Option<(PathBuf, String)>, LoadError> {
     let (file, named_by) = if let Some(file) = file {
         (absolute(file), "--config")
     } else if let Some(file) = environment.get(CONFIG) {
@@ -90,11 +79,7 @@ fn find(
     match fs::read_to_string(&file) {
         Ok(text) => Ok(Some((file, text))),
         Err(error) if named_by == "default" && error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(LoadError::Unreadable {
-            file,
-            named_by,
-            source,
-        }),
+        Err(source) => Err(LoadError::Unreadable { file, named_by, source }),
     }
 }
 

@@ -17,6 +17,8 @@ mod toml;
 mod types;
 mod words;
 
+#[cfg(test)]
+pub(crate) use check::unheeded_keywords;
 pub use environment::{Dirs, Environment, NoDirectory, make_private};
 pub use layers::Flag;
 pub use load::{LoadError, Loaded, load, schema};

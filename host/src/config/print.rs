@@ -18,10 +18,7 @@ impl Loaded {
         if !origin {
             return Ok(text);
         }
-        let mut notes = Notes {
-            origins: &self.origins,
-            at: vec![],
-        };
+        let mut notes = Notes { origins: &self.origins, at: vec![] };
         notes.table(root.get_ref(), "");
         notes.at.sort_unstable();
         let mut noted = String::new();
@@ -48,9 +45,7 @@ impl Notes<'_> {
             let path = entry(path, name.get_ref());
             match value.get_ref() {
                 DeValue::Table(table) => self.table(table, &path),
-                DeValue::Array(items)
-                    if !items.is_empty() && items.iter().all(|i| i.get_ref().is_table()) =>
-                {
+                DeValue::Array(items) if !items.is_empty() && items.iter().all(|i| i.get_ref().is_table()) => {
                     for (index, table) in items.iter().enumerate() {
                         if let DeValue::Table(table) = table.get_ref() {
                             self.table(table, &item(&path, index));

@@ -114,12 +114,7 @@ impl Origins {
 
     /// A problem with `key`, at the place where its value was set.
     pub fn problem(&self, key: &str, message: impl Into<String>) -> Problem {
-        Problem {
-            origin: self.of(key),
-            key: key.into(),
-            message: message.into(),
-            excerpt: None,
-        }
+        Problem { origin: self.of(key), key: key.into(), message: message.into(), excerpt: None }
     }
 
     pub(super) fn insert(&mut self, key: &str, origin: Origin) {
@@ -134,16 +129,9 @@ impl Origins {
 
 /// The path of `name` in the table at `path`; a name that is not a bare TOML key is quoted.
 pub(super) fn entry(path: &str, name: &str) -> String {
-    let bare = !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     let dot = if path.is_empty() { "" } else { "." };
-    if bare {
-        format!("{path}{dot}{name}")
-    } else {
-        format!("{path}{dot}{name:?}")
-    }
+    if bare { format!("{path}{dot}{name}") } else { format!("{path}{dot}{name:?}") }
 }
 
 /// The path of one item of the list at `path`.

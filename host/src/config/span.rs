@@ -35,11 +35,7 @@ impl fmt::Display for Span {
     /// The shortest text that [`Span::from_str`] reads as the same span.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
-        let units = [
-            ("h", 3_600_000_000_000),
-            ("m", 60_000_000_000),
-            ("s", 1_000_000_000),
-        ];
+        let units = [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)];
         let smaller = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
         let mut rest = nanos;
         for (unit, size) in units.into_iter().chain(smaller) {
@@ -48,11 +44,7 @@ impl fmt::Display for Span {
                 rest %= size;
             }
         }
-        if nanos == 0 {
-            to.write_str("0s")
-        } else {
-            Ok(())
-        }
+        if nanos == 0 { to.write_str("0s") } else { Ok(()) }
     }
 }
 

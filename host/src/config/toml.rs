@@ -26,10 +26,7 @@ pub struct Checked<T> {
 ///
 /// # Errors
 /// Everything that is wrong: the syntax first, because nothing else can be said of a text that is not TOML.
-pub fn check_toml<T: DeserializeOwned + JsonSchema>(
-    text: &str,
-    file: &Path,
-) -> Result<Checked<T>, Problems> {
+pub fn check_toml<T: DeserializeOwned + JsonSchema>(text: &str, file: &Path) -> Result<Checked<T>, Problems> {
     typed(parse(text, file)?)
 }
 
@@ -49,11 +46,7 @@ pub(super) fn typed<T>(document: Document) -> Result<Checked<T>, Problems>
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let Document {
-        value,
-        origins,
-        mut problems,
-    } = document;
+    let Document { value, origins, mut problems } = document;
     problems.extend(check(schema_for!(T).as_value(), &value, &origins));
     if !problems.is_empty() {
         problems.sort_by_key(Problem::position);
@@ -78,18 +71,10 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Document, Problems> {
     let lines = Lines::of(text, file);
     let (root, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
-        let mut reader = Reader {
-            lines,
-            origins: Origins::default(),
-            problems: vec![],
-        };
+        let mut reader = Reader { lines, origins: Origins::default(), problems: vec![] };
         reader.origins.insert("", reader.lines.origin(0));
         let value = reader.table(root.into_inner(), "");
-        return Ok(Document {
-            value,
-            origins: reader.origins,
-            problems: reader.problems,
-        });
+        return Ok(Document { value, origins: reader.origins, problems: reader.problems });
     }
     let mut problems: Vec<_> = errors.iter().map(|error| lines.problem(error)).collect();
     problems.dedup();
@@ -108,8 +93,7 @@ impl Reader<'_> {
         let mut entries = Map::new();
         for (name, value) in table {
             let path = entry(path, name.get_ref());
-            self.origins
-                .insert(&path, self.lines.origin(name.span().start));
+            self.origins.insert(&path, self.lines.origin(name.span().start));
             let value = self.value(value.into_inner(), &path);
             entries.insert(name.into_inner().into_owned(), value);
         }
@@ -125,11 +109,7 @@ impl Reader<'_> {
                 self.number(parsed.ok().map(Into::into), &number.to_string(), path)
             }
             DeValue::Float(number) => {
-                let parsed = number
-                    .as_str()
-                    .parse()
-                    .ok()
-                    .and_then(serde_json::Number::from_f64);
+                let parsed = number.as_str().parse().ok().and_then(serde_json::Number::from_f64);
                 self.number(parsed, number.as_str(), path)
             }
             DeValue::Datetime(date) => {
@@ -139,17 +119,14 @@ impl Reader<'_> {
             }
             DeValue::Array(items) => {
                 let items = items.into_iter().enumerate();
-                items
-                    .map(|(index, value)| self.item(value, &item(path, index)))
-                    .collect()
+                items.map(|(index, value)| self.item(value, &item(path, index))).collect()
             }
             DeValue::Table(table) => self.table(table, path),
         }
     }
 
     fn item(&mut self, value: Spanned<DeValue<'_>>, path: &str) -> Value {
-        self.origins
-            .insert(path, self.lines.origin(value.span().start));
+        self.origins.insert(path, self.lines.origin(value.span().start));
         self.value(value.into_inner(), path)
     }
 
@@ -176,11 +153,7 @@ struct Lines<'t> {
 impl<'t> Lines<'t> {
     fn of(text: &'t str, file: &Path) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
-        Self {
-            text,
-            file: file.into(),
-            starts: starts.collect(),
-        }
+        Self { text, file: file.into(), starts: starts.collect() }
     }
 
     /// The line's number from 0, its text up to `at`, and its text from there on.
@@ -188,20 +161,13 @@ impl<'t> Lines<'t> {
         let at = self.text.floor_char_boundary(at);
         let line = self.starts.partition_point(|start| *start <= at) - 1;
         let rest = &self.text[at..];
-        let rest = rest
-            .split_once('\n')
-            .map_or(rest, |(rest, _)| rest)
-            .trim_end_matches('\r');
+        let rest = rest.split_once('\n').map_or(rest, |(rest, _)| rest).trim_end_matches('\r');
         (line, &self.text[self.starts[line]..at], rest)
     }
 
     fn origin(&self, at: usize) -> Origin {
         let (line, before, _) = self.split(at);
-        Origin::File {
-            file: self.file.clone(),
-            line: line + 1,
-            column: before.chars().count() + 1,
-        }
+        Origin::File { file: self.file.clone(), line: line + 1, column: before.chars().count() + 1 }
     }
 
     fn problem(&self, error: &toml::de::Error) -> Problem {
@@ -214,25 +180,18 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The line at a span's start, and marks under what of the span it holds.
+    /// The line at a span's start, and marks under what of the span it holds. Of a long line it shows what is near, and
+    /// nothing that a terminal obeys.
     fn excerpt(&self, span: &Range<usize>) -> String {
+        const NEAR: usize = 60;
         let (line, before, rest) = self.split(span.start);
-        let number = format!("{:>4}", line + 1);
-        let marked = self
-            .text
-            .floor_char_boundary(span.end)
-            .saturating_sub(span.start)
-            .min(rest.len());
-        let marks = "^".repeat(
-            rest[..rest.floor_char_boundary(marked)]
-                .chars()
-                .count()
-                .max(1),
-        );
-        let indent: String = before
-            .chars()
-            .map(|c| if c == '\t' { '\t' } else { ' ' })
-            .collect();
-        format!("{number} | {before}{rest}\n     | {indent}{marks}")
+        let marked = self.text.get(span.clone()).map_or(0, |marked| marked.chars().count());
+        let before: Vec<char> = before.chars().collect();
+        let before: String = before[before.len().saturating_sub(NEAR)..].iter().collect();
+        let rest: String = rest.chars().take(NEAR).collect();
+        let marks = "^".repeat(marked.clamp(1, rest.chars().count().max(1)));
+        let indent: String = before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let shown = format!("{before}{rest}").replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+        format!("{:>4} | {shown}\n     | {indent}{marks}", line + 1)
     }
 }

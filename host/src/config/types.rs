@@ -142,8 +142,8 @@ impl Policy {
 pub struct Audit {
     /// Whether it is kept.
     pub enabled: bool,
-    /// A file is closed and a new one begun at this size, in bytes (at least 4096).
-    #[schemars(range(min = 4096, max = 9_223_372_036_854_775_807_u64))]
+    /// A file is closed and a new one begun at this size, in bytes (at least 16384).
+    #[schemars(range(min = 16_384, max = 9_223_372_036_854_775_807_u64))]
     pub max_bytes: u64,
     /// How many closed files are kept (at least 1, at most 1000).
     #[schemars(range(min = 1, max = 1000))]
@@ -167,11 +167,7 @@ impl Default for Sampling {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            max_bytes: 8 << 20,
-            keep: 4,
-        }
+        Self { enabled: true, max_bytes: 8 << 20, keep: 4 }
     }
 }
 

@@ -4,20 +4,14 @@ use super::span::Span;
 use serde_json::Value;
 
 /// The candidate that `name` is most likely a misspelling of, if it is near enough to be one.
-pub(super) fn nearest<'c>(
-    name: &str,
-    candidates: impl Iterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let distance = |candidate: &str| strsim::osa_distance(name, candidate);
     let near = candidates.min_by_key(|candidate| distance(candidate))?;
     (distance(near) <= (near.len().max(name.len()) / 3).max(1)).then_some(near)
 }
 
 pub(super) fn texts(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 pub(super) fn has_type(types: &Value, value: &Value) -> bool {
@@ -48,10 +42,7 @@ pub(super) fn wanted(schema: &Value, value: &Value) -> String {
         "object" => "a table",
         _ => "something else",
     };
-    let types = schema["type"]
-        .as_str()
-        .into_iter()
-        .chain(texts(&schema["type"]));
+    let types = schema["type"].as_str().into_iter().chain(texts(&schema["type"]));
     let types: Vec<_> = types.filter(|one| *one != "null").map(name).collect();
     format!("wanted {}, found {}", types.join(" or "), found(value))
 }
@@ -86,19 +77,12 @@ pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
     match schema["format"].as_str() {
         Some("glob") => globset::Glob::new(text)
             .err()
-            .map(|error| format!("wanted a glob: {error}")),
+            .map(|error| format!("wanted a glob, found {}: {}", quoted(text), error.kind())),
         Some("regex") => regex::Regex::new(text).err().map(|error| {
             // The last line of the regex crate's drawing is what it has to say.
             let error = error.to_string();
-            let said = error
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
-            format!(
-                "wanted a regular expression, found {}: {said}",
-                quoted(text)
-            )
+            let said = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("wanted a regular expression, found {}: {said}", quoted(text))
         }),
         Some("span") => span_fault(schema, text),
         _ => None,

@@ -5,11 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Loads the file `text` in a folder of its own, with an environment that holds only what is given.
-pub(super) fn load_text(
-    text: &str,
-    variables: &[(&str, &str)],
-    flags: &[Flag],
-) -> Result<Loaded, LoadError> {
+pub(super) fn load_text(text: &str, variables: &[(&str, &str)], flags: &[Flag]) -> Result<Loaded, LoadError> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config.toml");
     fs::write(&file, text).unwrap();
@@ -17,11 +13,7 @@ pub(super) fn load_text(
 }
 
 fn flag(name: &str, key: &str, value: &str) -> Flag {
-    Flag {
-        name: name.into(),
-        key: key.into(),
-        value: value.into(),
-    }
+    Flag { name: name.into(), key: key.into(), value: value.into() }
 }
 
 #[test]
@@ -37,12 +29,7 @@ fn each_layer_wins_over_those_before_it() {
         ("HEADCOUNT_AGENT", "a"),
         ("HEADCOUNT_SOMETHING_ELSE", "of another program"),
     ];
-    let loaded = load_text(
-        text,
-        &variables,
-        &[flag("--window", "sampling.window", "5m")],
-    )
-    .unwrap();
+    let loaded = load_text(text, &variables, &[flag("--window", "sampling.window", "5m")]).unwrap();
     let sampling = Sampling {
         tick: Span::from_millis(300),
         idle_tick: Span::from_millis(4_000),
@@ -50,35 +37,12 @@ fn each_layer_wins_over_those_before_it() {
         quiet_cpu_percent: 4.0,
         ..Sampling::default()
     };
-    let sessions = Sessions {
-        worktrees: Worktrees::Apart,
-    };
-    let audit = Audit {
-        enabled: false,
-        ..Audit::default()
-    };
-    assert_eq!(
-        loaded.config,
-        Config {
-            sampling,
-            sessions,
-            audit,
-            ..Config::default()
-        }
-    );
+    let sessions = Sessions { worktrees: Worktrees::Apart };
+    let audit = Audit { enabled: false, ..Audit::default() };
+    assert_eq!(loaded.config, Config { sampling, sessions, audit, ..Config::default() });
     let of = |key| loaded.origins.of(key);
-    assert!(matches!(
-        of("sampling.tick"),
-        Origin::File {
-            line: 2,
-            column: 1,
-            ..
-        }
-    ));
-    assert_eq!(
-        of("sampling.idle_tick"),
-        Origin::Variable("HEADCOUNT_SAMPLING_IDLE_TICK".into())
-    );
+    assert!(matches!(of("sampling.tick"), Origin::File { line: 2, column: 1, .. }));
+    assert_eq!(of("sampling.idle_tick"), Origin::Variable("HEADCOUNT_SAMPLING_IDLE_TICK".into()));
     assert_eq!(of("sampling.window"), Origin::Flag("--window".into()));
     assert_eq!(of("sampling.keep_ended"), Origin::Default);
 }
@@ -92,21 +56,10 @@ fn every_layer_is_checked_in_one_go() {
         ("HEADCOUNT_ROSTERS", "a"),
         ("HEADCOUNT_SAMPLING_TICK", "1h"),
     ];
-    let flags = [
-        flag("--a", "sampling.tikc", "1s"),
-        flag("--b", "audit.keep", "0"),
-        flag("--c", "sampling.window", "20m"),
-    ];
-    let error = load_text("sessions = 3\n", &variables, &flags)
-        .unwrap_err()
-        .to_string();
-    let dir = error
-        .lines()
-        .last()
-        .unwrap()
-        .split("config.toml")
-        .next()
-        .unwrap();
+    let flags =
+        [flag("--a", "sampling.tikc", "1s"), flag("--b", "audit.keep", "0"), flag("--c", "sampling.window", "20m")];
+    let error = load_text("sessions = 3\n", &variables, &flags).unwrap_err().to_string();
+    let dir = error.lines().last().unwrap().split("config.toml").next().unwrap();
     let expected = "\
 HEADCOUNT_AUDIT_FOLDER: sets nothing; known are HEADCOUNT_AUDIT_ENABLED, HEADCOUNT_AUDIT_KEEP, HEADCOUNT_AUDIT_MAX_BYTES
 HEADCOUNT_AUDIT_KEEEP: sets nothing; did you mean HEADCOUNT_AUDIT_KEEP?
@@ -124,54 +77,34 @@ config.toml:1:1: sessions: wanted a table, found 3";
 fn only_the_default_file_may_be_missing() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().to_str().unwrap();
-    let environment = |more: Option<(&str, &str)>| -> Environment {
-        [("HOME", home)].into_iter().chain(more).collect()
-    };
+    let environment =
+        |more: Option<(&str, &str)>| -> Environment { [("HOME", home)].into_iter().chain(more).collect() };
     let nowhere = dir.path().join("nowhere.toml");
     assert_eq!(load(&environment(None), None, &[]).unwrap().file, None);
-    assert_eq!(
-        load(&Environment::default(), None, &[]).unwrap().config,
-        Config::default()
-    );
-    let error = load(&environment(None), Some(&nowhere), &[])
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("nowhere.toml (named by --config)"),
-        "{error}"
-    );
+    assert_eq!(load(&Environment::default(), None, &[]).unwrap().config, Config::default());
+    let error = load(&environment(None), Some(&nowhere), &[]).unwrap_err().to_string();
+    assert!(error.contains("nowhere.toml (named by --config)"), "{error}");
     let named = environment(Some(("HEADCOUNT_CONFIG", nowhere.to_str().unwrap())));
     let error = load(&named, None, &[]).unwrap_err().to_string();
-    assert!(
-        error.contains("nowhere.toml (named by HEADCOUNT_CONFIG)"),
-        "{error}"
-    );
+    assert!(error.contains("nowhere.toml (named by HEADCOUNT_CONFIG)"), "{error}");
 
     let config = dir.path().join(".config/headcount");
     fs::create_dir_all(&config).unwrap();
     let file = config.join("config.toml");
-    fs::write(&file, "rosters = ['a.toml', '~/b.toml', '/c.toml']\n[[policy]]\npath = 'builtin'\n[[policy]]\npath = 'p.wasm'").unwrap();
+    fs::write(
+        &file,
+        "rosters = ['a.toml', '~/b.toml', '/c.toml']\n[[policy]]\npath = 'builtin'\n[[policy]]\npath = 'p.wasm'",
+    )
+    .unwrap();
     let loaded = load(&environment(None), None, &[]).unwrap();
     assert_eq!(loaded.file.as_ref(), Some(&file));
-    let rosters = [
-        config.join("a.toml"),
-        dir.path().join("b.toml"),
-        "/c.toml".into(),
-    ];
+    let rosters = [config.join("a.toml"), dir.path().join("b.toml"), "/c.toml".into()];
     assert_eq!(loaded.config.rosters, rosters);
-    let policies: Vec<_> = loaded
-        .config
-        .policies
-        .into_iter()
-        .map(|policy| policy.path)
-        .collect();
+    let policies: Vec<_> = loaded.config.policies.into_iter().map(|policy| policy.path).collect();
     assert_eq!(policies, ["builtin".into(), config.join("p.wasm")]);
 
     fs::write(&file, b"\xff").unwrap();
-    assert!(matches!(
-        load(&environment(None), None, &[]),
-        Err(LoadError::Unreadable { .. })
-    ));
+    assert!(matches!(load(&environment(None), None, &[]), Err(LoadError::Unreadable { .. })));
 }
 
 #[test]
@@ -181,21 +114,10 @@ fn directories_follow_the_variables_that_are_set() {
     assert_eq!(home.state, Path::new("/h/.local/state/headcount"));
     assert_eq!(home.cache, Path::new("/h/.cache/headcount"));
     assert_eq!(home.config, Path::new("/h/.config/headcount"));
-    let xdg = dirs(&[
-        ("HOME", "/h"),
-        ("XDG_STATE_HOME", "/s"),
-        ("HEADCOUNT_CACHE_DIR", "/c"),
-    ])
-    .unwrap();
-    assert_eq!(
-        (xdg.state.as_path(), xdg.cache.as_path()),
-        (Path::new("/s/headcount"), Path::new("/c"))
-    );
+    let xdg = dirs(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s"), ("HEADCOUNT_CACHE_DIR", "/c")]).unwrap();
+    assert_eq!((xdg.state.as_path(), xdg.cache.as_path()), (Path::new("/s/headcount"), Path::new("/c")));
     let error = dirs(&[("HOME", "")]).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "no place for headcount's state: set HEADCOUNT_STATE_DIR or HOME"
-    );
+    assert_eq!(error, "no place for headcount's state: set HEADCOUNT_STATE_DIR or HOME");
 }
 
 #[cfg(unix)]
@@ -206,8 +128,5 @@ fn a_new_directory_is_private() {
     let state = dir.path().join("a/b");
     make_private(&state).unwrap();
     make_private(&state).unwrap();
-    assert_eq!(
-        fs::metadata(&state).unwrap().permissions().mode() & 0o777,
-        0o700
-    );
+    assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
 }

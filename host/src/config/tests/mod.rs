@@ -9,77 +9,47 @@ use std::path::{Path, PathBuf};
 
 /// The `.toml` files of a folder under `tests/configs`.
 fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/configs")
-        .join(folder);
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
-        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/configs").join(folder);
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
     assert!(!files.is_empty());
     files.sort();
     files
 }
 
 fn read(path: &Path) -> Result<Checked<Config>, Problems> {
-    check_toml(
-        &fs::read_to_string(path).unwrap(),
-        path.file_name().unwrap().as_ref(),
-    )
+    check_toml(&fs::read_to_string(path).unwrap(), path.file_name().unwrap().as_ref())
 }
 
 #[test]
 fn valid_files_are_read() {
     for path in files("valid") {
-        assert!(
-            read(&path).is_ok(),
-            "{}: {}",
-            path.display(),
-            read(&path).unwrap_err()
-        );
+        assert!(read(&path).is_ok(), "{}: {}", path.display(), read(&path).unwrap_err());
     }
 }
 
 #[test]
 fn invalid_files_say_all_that_is_wrong() {
     for path in files("invalid") {
-        let problems = read(&path)
-            .map(|_| ())
-            .expect_err(&path.display().to_string())
-            .to_string();
+        let problems = read(&path).map(|_| ()).expect_err(&path.display().to_string()).to_string();
         let expected = path.with_extension("stderr");
         if !expected.exists() {
             fs::write(&expected, format!("{problems}\n")).unwrap();
-            panic!(
-                "{} was written: is it what should be said?",
-                expected.display()
-            );
+            panic!("{} was written: is it what should be said?", expected.display());
         }
-        assert_eq!(
-            format!("{problems}\n"),
-            fs::read_to_string(&expected).unwrap(),
-            "{}",
-            path.display()
-        );
+        assert_eq!(format!("{problems}\n"), fs::read_to_string(&expected).unwrap(), "{}", path.display());
     }
 }
 
 #[test]
 fn the_checker_heeds_every_keyword_of_the_schema() {
-    assert_eq!(
-        check::unheeded_keywords(schema().as_value()),
-        Vec::<String>::new()
-    );
+    assert_eq!(unheeded_keywords(schema().as_value()), Vec::<String>::new());
 }
 
 #[test]
 fn what_is_printed_reads_as_the_same() {
     for path in files("valid") {
-        let variables = [("HOME", "/h"), ("HEADCOUNT_SAMPLING_KEEP_ENDED", "7s")]
-            .into_iter()
-            .collect();
+        let variables = [("HOME", "/h"), ("HEADCOUNT_SAMPLING_KEEP_ENDED", "7s")].into_iter().collect();
         let loaded = load(&variables, Some(&path), &[]).unwrap();
         for origin in [false, true] {
             let printed = loaded.print(origin).unwrap();
