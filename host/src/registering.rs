@@ -2,9 +2,9 @@
 
 use crate::names::{AgentName, SessionId};
 use crate::observe::processes::Sampler;
-use crate::observe::sessions::user_name;
+use crate::setup::Setup;
+use crate::store::StoreError;
 use crate::store::registry::{RegisteredProcess, Registered, Registration};
-use crate::store::{Store, StoreError};
 
 /// What is declared.
 #[derive(Debug, Clone)]
@@ -43,22 +43,22 @@ pub enum RegisterError {
 ///
 /// # Errors
 /// When the process does not exist or the registry cannot be written.
-pub fn register(store: &Store, mut sampler: Sampler, what: Declaration, now_ms: u64) -> Result<Registered, RegisterError> {
-    let process = what.process_id.map(|pid| identify(&mut sampler, pid)).transpose()?;
-    Ok(store.register(&Registration {
+pub fn register(setup: &Setup, what: Declaration) -> Result<Registered, RegisterError> {
+    let process = what.process_id.map(|pid| identify(setup.sampler(), pid)).transpose()?;
+    Ok(setup.store.register(&Registration {
         session_id: what.session_id,
         session_name: what.session_name,
         root_path: what.root_path,
         agent_name: what.agent_name,
         specialization: what.specialization,
         process,
-        owner: user_name(),
+        owner: setup.user.clone(),
         registered_by: what.registered_by,
-        registered_at_ms: now_ms,
+        registered_at_ms: setup.clock.now().unix_ms,
     })?)
 }
 
-fn identify(sampler: &mut Sampler, pid: u32) -> Result<RegisteredProcess, RegisterError> {
+fn identify(mut sampler: Sampler, pid: u32) -> Result<RegisteredProcess, RegisterError> {
     sampler.refresh()?;
     let id = sampler.get(pid).ok_or(RegisterError::NoProcess(pid))?.id;
     let machine = sampler.machine();

@@ -6,7 +6,8 @@ use crate::history;
 use crate::judge::{Judge, LoadError};
 use crate::monitor::{Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
-use crate::observe::roster::{FileSource, RegistrySource, Roster, Source};
+use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
+use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
 use crate::store::Store;
 use crate::store::audit::Audit;
@@ -23,6 +24,8 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// The registry of declared agents; opened when it is first needed.
     pub store: Arc<Store>,
+    /// The user that this program runs as.
+    pub user: String,
 }
 
 /// Which agents to look at beside those that are found, configured and registered.
@@ -31,7 +34,7 @@ pub struct Rosters {
     /// Roster files.
     pub files: Vec<PathBuf>,
     /// A roster that is in no file.
-    pub given: Option<Roster>,
+    pub given: Option<Given>,
 }
 
 /// Why nobody can look.
@@ -55,7 +58,7 @@ impl Setup {
         let dirs = Dirs::of(&environment)?;
         let loaded = config::load(&environment, config_file, &[])?;
         let store = Arc::new(Store::at(&dirs.state));
-        Ok(Self { loaded, dirs, clock: Arc::new(SystemClock::default()), store })
+        Ok(Self { loaded, dirs, clock: Arc::new(SystemClock::default()), store, user: Owners::default().me() })
     }
 
     /// The settings.

@@ -141,6 +141,7 @@ fn an_activity_lasts_since_the_first_of_an_unbroken_run_of_statements() {
     let agent = agent_that(
         "a",
         vec![
+            said(Hook, Idle, "Stop", 60_000),
             said(OwnRecord, Working, "busy", 50_000),
             said(Hook, Idle, "Stop", 40_000),
             said(Hook, Working, "UserPromptSubmit", 30_000),

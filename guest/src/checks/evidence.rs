@@ -66,7 +66,7 @@ impl Checker<'_> {
                 .evidence
                 .iter()
                 .filter(move |evidence| evidence.source == source && evidence.claim != Claim::Unknown);
-            by_source.max_by_key(|evidence| evidence.at_ms.min(self.now_ms))
+            by_source.max_by_key(|evidence| evidence.at_ms)
         };
         let weight = settings.evidence_conflict_weight;
         if let (Some(record), Some(event)) = (newest(Source::OwnRecord), newest(Source::Hook))

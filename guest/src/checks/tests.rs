@@ -222,6 +222,7 @@ fn a_missing_figure_is_unknown_where_the_facts_say_why() {
     assert_eq!(listed(&agent), []);
     agent.unmeasured = vec![gap("fullest-fds", "permission\u{7} denied")];
     assert_eq!(listed(&agent), is(Outcome::Unknown, "fd-near-limit: not measured: permission denied, −5"));
+    assert_eq!(sheet_by(&agent, r#"{"fd_near_limit_weight":0}"#).listed.len(), 0);
 }
 
 #[test]

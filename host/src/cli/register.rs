@@ -52,7 +52,7 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
         registered_by: "headcount register".into(),
     };
     let session = declaration.session_id.clone();
-    let done = registering::register(&setup.store, setup.sampler(), declaration, setup.clock.now().unix_ms)?;
+    let done = registering::register(setup, declaration)?;
     if args.json {
         printer::json(&done)?;
     } else {

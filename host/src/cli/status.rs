@@ -2,7 +2,6 @@
 
 use super::{printer, table};
 use crate::monitor::{Seen, Tick};
-use crate::observe::sessions::user_name;
 use crate::query::{self, QueryError};
 use crate::report::{self, Filter, Report, SessionHealth, View};
 use crate::setup::{Rosters, Setup};
@@ -54,7 +53,7 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
     let now = setup.clock.now().steady;
     setup.audit().record(AuditLine {
         unix_ms: setup.clock.now().unix_ms,
-        principal: user_name(),
+        principal: setup.user.clone(),
         client: "headcount status".into(),
         transport: Transport::Cli,
         tool: "status".into(),

@@ -171,7 +171,7 @@ pub fn timings(tick: &Tick, report: Duration, total: Duration) -> String {
 
 fn plain() -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).enforce_styling();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).enforce_styling();
     table
 }
 

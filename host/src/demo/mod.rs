@@ -3,7 +3,7 @@
 pub mod stand_in;
 
 use crate::names::{AgentName, BadName, SessionId};
-use crate::observe::roster::{DeclaredAgent, DeclaredSession, Locator, Roster};
+use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster};
 use stand_in::{Behaviour, StandIn};
 use std::path::Path;
 
@@ -73,7 +73,7 @@ impl Demo {
     ///
     /// # Errors
     /// None, as long as the names of the parts are names.
-    pub fn roster(&self) -> Result<Roster, BadName> {
+    pub fn roster(&self) -> Result<Given, BadName> {
         let agent = |(part, stand_in): (&Part, &StandIn)| {
             Ok(DeclaredAgent {
                 name: AgentName::parse(part.name)?,
@@ -91,7 +91,7 @@ impl Demo {
             declared_at_ms: None,
             agents,
         };
-        Ok(Roster { sessions: vec![session], written_at_ms: None })
+        Ok(Given::new("demo", Roster { sessions: vec![session], written_at_ms: None }))
     }
 }
 

@@ -82,10 +82,7 @@ pub(super) async fn register(server: &Server, arguments: Option<JsonObject>, con
         registered_by: client(context),
     };
     let service = Arc::clone(&server.service);
-    let done = tokio::task::spawn_blocking(move || {
-        let setup = service.setup();
-        registering::register(&setup.store, setup.sampler(), declaration, service.unix_ms())
-    });
+    let done = tokio::task::spawn_blocking(move || registering::register(service.setup(), declaration));
     let done = done.await;
     server.service.renew();
     match done {

@@ -6,7 +6,6 @@ use super::tools::Tool;
 use super::{register, sessions, status};
 use crate::monitor::Tick;
 use crate::report::clean;
-use crate::observe::sessions::user_name;
 use crate::query::micros;
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use rmcp::model::{
@@ -118,7 +117,7 @@ impl ServerHandler for Server {
         let total = self.service.steady().saturating_sub(started);
         self.service.note(AuditLine {
             unix_ms: self.service.unix_ms(),
-            principal: user_name(),
+            principal: self.service.setup().user.clone(),
             client: client(&context),
             transport: Transport::Stdio,
             tool: tool.name().into(),
