@@ -3,7 +3,7 @@
 //! takes its place when the message is written.
 
 use crate::report::Rendered;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -15,11 +15,14 @@ use tokio::io::AsyncWrite;
 /// Answers that may wait to be written. One is only left waiting for ever when its call is cancelled at the last moment.
 const MAX_WAITING: usize = 1024;
 
+/// How a stand-in ends.
+const CLOSING: &str = "\":0}";
+
 /// Keeps prepared answers until their stand-ins are written.
 #[derive(Debug)]
 pub struct Splicer {
-    /// Nobody outside can know it, so no text of an agent's can pass for a stand-in.
-    nonce: String,
+    /// How a stand-in begins: `{"~` and digits that nobody outside can know, so that no text of an agent's can pass for one.
+    opening: String,
     waiting: Mutex<Waiting>,
 }
 
@@ -32,12 +35,13 @@ struct Waiting {
 impl Default for Splicer {
     fn default() -> Self {
         let secret = || RandomState::new().hash_one(0u8);
-        Self { nonce: format!("\"~{:016x}{:016x}", secret(), secret()), waiting: Mutex::default() }
+        Self { opening: format!("{{\"~{:016x}{:016x}", secret(), secret()), waiting: Mutex::default() }
     }
 }
 
 impl Splicer {
-    /// A value that will be written as the report with its age.
+    /// A value that will be written as the report with its age. It is an object, because older clients get no other
+    /// structured content.
     pub fn stand_in(&self, age_ms: u64, report: Arc<Rendered>) -> Value {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let n = waiting.next;
@@ -46,13 +50,14 @@ impl Splicer {
         if let Some(forgotten) = n.checked_sub(MAX_WAITING as u64) {
             waiting.answers.remove(&forgotten);
         }
-        Value::String(format!("{}{n:016x}", &self.nonce[1..]))
+        let key = format!("{}{n:016x}", self.opening.trim_start_matches(['{', '"']));
+        Value::Object(Map::from_iter([(key, Value::from(0))]))
     }
 
     /// Appends `message` to `out` with the answer in place of its stand-in.
     fn expand(&self, message: &[u8], out: &mut Vec<u8>) {
-        let digits = self.nonce.len()..self.nonce.len() + 16;
-        let found = message.windows(self.nonce.len()).position(|w| w == self.nonce.as_bytes()).and_then(|at| {
+        let digits = self.opening.len()..self.opening.len() + 16;
+        let found = message.windows(self.opening.len()).position(|w| w == self.opening.as_bytes()).and_then(|at| {
             let stand_in = &message[at..];
             let n = u64::from_str_radix(std::str::from_utf8(stand_in.get(digits.clone())?).ok()?, 16).ok()?;
             let answer = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&n)?;
@@ -62,8 +67,7 @@ impl Splicer {
         out.extend_from_slice(&message[..at]);
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(report.tail().as_bytes());
-        // The closing quote goes with the stand-in.
-        out.extend_from_slice(&message[at + digits.end + 1..]);
+        out.extend_from_slice(&message[at + digits.end + CLOSING.len()..]);
     }
 }
 
