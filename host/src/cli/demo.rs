@@ -62,22 +62,22 @@ fn screen(tick: &Tick) -> String {
 /// A text that is shown again and again in the same place; where stdout is no terminal, only its first and last state.
 #[derive(Default)]
 struct Frame {
-    lines: usize,
+    rows: usize,
     last: Option<String>,
 }
 
 impl Frame {
     fn show(&mut self, text: &str) -> std::io::Result<()> {
         if std::io::stdout().is_terminal() {
-            if self.lines > 0 {
+            if self.rows > 0 {
                 // Up to the frame's first line, and clear from there (ECMA-48 CPL and ED).
-                printer::write(&format!("\u{1b}[{}F\u{1b}[J", self.lines))?;
+                printer::write(&format!("\u{1b}[{}F\u{1b}[J", self.rows))?;
             }
-            self.lines = text.lines().count();
+            self.rows = table::rows(text);
             return printer::write(text);
         }
-        if self.lines == 0 {
-            self.lines = 1;
+        if self.rows == 0 {
+            self.rows = 1;
             return printer::write(text);
         }
         self.last = Some(text.to_owned());

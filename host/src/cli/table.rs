@@ -8,6 +8,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Tab
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
 use std::time::Duration;
+use unicode_width::UnicodeWidthStr as _;
 
 /// What is said where no agent runs.
 pub const NOBODY: &str = "No agent runs here: none was found and none is declared.\n\
@@ -17,8 +18,10 @@ pub const NOBODY: &str = "No agent runs here: none was found and none is declare
 pub fn report(report: &Report, view: &View) -> String {
     let mut out = headline(report);
     if !report.agents.is_empty() {
-        out.push_str(&agents(report));
-        out.push('\n');
+        for line in agents(report).lines() {
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
     }
     let shown: Vec<&str> = report.agents.iter().map(|a| a.agent_id.as_str()).collect();
     for attention in &report.attention {
@@ -125,12 +128,13 @@ fn doing(agent: &AgentReport) -> Cell {
     }
 }
 
-/// Why it does what it does, and the checks that it failed.
+/// Why it does what it does, and the checks that it failed for another reason than that.
 fn why(agent: &AgentReport) -> String {
+    let reason = agent.activity.reason.as_str();
     let checks = agent.health.iter().flat_map(|h| &h.check_results);
     let failed = checks.filter(|c| matches!(c.outcome, CheckOutcome::Fail | CheckOutcome::Warn));
-    let reasons = [agent.activity.reason.as_str()].into_iter().filter(|r| !r.is_empty());
-    reasons.chain(failed.map(|c| c.detail.as_str())).collect::<Vec<_>>().join("; ")
+    let others = failed.map(|c| c.detail.as_str()).filter(|detail| reason.is_empty() || !detail.starts_with(reason));
+    [reason].into_iter().filter(|r| !r.is_empty()).chain(others).collect::<Vec<_>>().join("; ")
 }
 
 /// The list of sessions.
@@ -149,6 +153,13 @@ pub fn sessions(sessions: &Sessions) -> String {
         ]);
     }
     table.to_string()
+}
+
+/// How many rows of the terminal `text` takes, long lines wrapped; one for each line where the width is not known.
+pub fn rows(text: &str) -> usize {
+    let width = Table::new().width().map_or(usize::MAX, |w| usize::from(w.max(1)));
+    let plain = anstream::adapter::strip_str(text).to_string();
+    plain.lines().map(|line| line.width().div_ceil(width).max(1)).sum()
 }
 
 /// How long each part of one look took.

@@ -126,3 +126,55 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for SplicingWriter<W> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::any_report;
+    use tokio::io::AsyncWriteExt as _;
+
+    fn message(splicer: &Splicer, age: u64) -> String {
+        let report = Arc::new(Rendered::new(&any_report()).unwrap());
+        format!("{{\"id\":1,\"result\":{{\"structuredContent\":{},\"isError\":false}}}}\n", splicer.stand_in(age, report))
+    }
+
+    #[tokio::test]
+    async fn a_stand_in_is_written_as_the_report_with_its_age() {
+        let splicer = Arc::new(Splicer::default());
+        let mut writer = SplicingWriter::new(Vec::new(), Arc::clone(&splicer));
+        let sent = message(&splicer, 17);
+        // In pieces, as a transport may write it.
+        let (first, second) = sent.split_at(40);
+        writer.write_all(first.as_bytes()).await.unwrap();
+        writer.write_all(second.as_bytes()).await.unwrap();
+        writer.write_all(b"{\"id\":2}\n").await.unwrap();
+        writer.flush().await.unwrap();
+        let written = String::from_utf8(writer.inner.clone()).unwrap();
+        let (answer, rest) = written.split_once('\n').unwrap();
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        let mut expected = serde_json::to_value(any_report()).unwrap();
+        expected["age_ms"] = 17.into();
+        assert_eq!(answer["result"]["structuredContent"], expected);
+        assert_eq!(answer["result"]["isError"], false);
+        assert_eq!(rest, "{\"id\":2}\n");
+    }
+
+    #[test]
+    fn text_that_looks_like_a_stand_in_is_left_alone() {
+        let splicer = Splicer::default();
+        let mut out = Vec::new();
+        let forged = b"{\"~00000000000000000000000000000000\":0}\n";
+        splicer.expand(forged, &mut out);
+        assert_eq!(out, forged);
+    }
+
+    #[test]
+    fn answers_that_are_never_written_are_forgotten() {
+        let splicer = Splicer::default();
+        let report = Arc::new(Rendered::new(&any_report()).unwrap());
+        for _ in 0..MAX_WAITING * 2 {
+            splicer.stand_in(0, Arc::clone(&report));
+        }
+        assert!(splicer.waiting.lock().unwrap().answers.len() <= MAX_WAITING);
+    }
+}

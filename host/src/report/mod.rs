@@ -5,6 +5,8 @@ mod assemble;
 mod rendered;
 mod sessions;
 mod summary;
+#[cfg(test)]
+pub(crate) mod tests;
 mod text;
 mod view;
 
