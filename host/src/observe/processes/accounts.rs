@@ -3,6 +3,7 @@
 use super::ProcessId;
 use super::counters::{Ended, Ledger};
 use super::row::{CpuReading, Io, Row};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// One process of a tree as it is seen at one sample.
@@ -185,7 +186,7 @@ impl Accounts {
         trees
     }
 
-    /// For those who live: whom they may have waited for since the last sample, the nearest first.
+    /// For those who live: whom they may have waited for since the last sample, the nearest and then the largest first.
     ///
     /// A child's parent may have ended as well, and then what the parent had waited for went to the parent's parent.
     fn heirs(&self, alive: impl Fn(ProcessId) -> bool) -> HashMap<ProcessId, Vec<Ended>> {
@@ -207,7 +208,7 @@ impl Accounts {
             };
             found.extend(heir.map(|heir| (heir, steps, ended.total())));
         }
-        found.sort_by_key(|&(heir, steps, ended)| (heir, steps, ended.cpu));
+        found.sort_by_key(|&(heir, steps, ended)| (heir, steps, Reverse(ended.cpu)));
         let mut heirs: HashMap<ProcessId, Vec<Ended>> = HashMap::new();
         for (heir, _, ended) in found {
             heirs.entry(heir).or_default().push(ended);

@@ -41,7 +41,8 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Takes in what the children's times have grown by since the last sample, and the children that have gone since,
-    /// those first that are nearest to the parent.
+    /// the nearest to the parent and then the largest first: a small one that was not waited for must not take the
+    /// place of a large one that was.
     ///
     /// Which of them were waited for is not recorded anywhere; a child counts as waited for if its time fits into what
     /// the children's times have grown by. A child that ended otherwise (its death signal ignored, or waited for by

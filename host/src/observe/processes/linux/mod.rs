@@ -43,6 +43,8 @@ pub(super) struct Table {
     /// Listed processes that may not be looked at.
     closed: HashSet<u32>,
     listing: Vec<u32>,
+    /// Processes that were in the table and have ended, as this look finds.
+    ended: HashSet<u32>,
     /// How many looks there have been.
     look: u64,
     before: Option<Look>,
@@ -95,6 +97,7 @@ impl Table {
             kernel: HashMap::new(),
             closed: HashSet::new(),
             listing: Vec::new(),
+            ended: HashSet::new(),
             look: 0,
             before: None,
         }
@@ -134,6 +137,7 @@ impl Table {
                 .and_then(|files| self.time.ticks_since_boot(files));
             let now = Look { at, ticks };
             self.closed.clear();
+            self.ended.clear();
             for &pid in &listing {
                 self.visit(pid, now);
             }
@@ -195,9 +199,9 @@ impl Table {
                 }
                 return;
             }
-            // It has ended since it was listed; a line that cannot be understood is no process to us.
+            // It has ended since it was listed. A line that cannot be understood is no process to us.
             Err(_) => {
-                self.rows.remove(&pid);
+                self.ended.extend(self.rows.remove(&pid).map(|_| pid));
                 return;
             }
         };
@@ -226,7 +230,7 @@ impl Table {
                 self.kernel.remove(&pid);
                 let row = newcomer(pid, &stat, cpu, self.look, now, self.before, self.time.tick);
                 self.details.ask(row.process.id, row.image);
-                self.rows.insert(pid, row);
+                self.ended.extend(self.rows.insert(pid, row).map(|_| pid));
             }
         }
     }
@@ -235,13 +239,15 @@ impl Table {
     fn forget(&mut self, listing: &[u32]) {
         let look = self.look;
         self.kernel.retain(|_, seen| *seen == look);
-        let listed: HashSet<u32> = listing.iter().copied().collect();
-        self.rows.retain(|pid, _| listed.contains(pid));
+        let ended = &mut self.ended;
+        self.rows
+            .retain(|pid, _| listing.binary_search(pid).is_ok() || !ended.insert(*pid));
         let Ok(files) = &mut self.files else { return };
+        if self.ended.is_empty() {
+            return;
+        }
         for (&pid, row) in &mut self.rows {
-            // Parents that are not in the table are 0, those outside this pid namespace, and those that have ended.
-            if row.process.parent != 0
-                && !listed.contains(&row.process.parent)
+            if self.ended.contains(&row.process.parent)
                 && let Ok(stat) = files.stat(pid)
                 && stat.start == row.process.id.start
             {
@@ -264,7 +270,7 @@ impl Table {
             // It has ended since the last look: what it moved before is what is known of it.
             row.usage = Usage {
                 resident: Ok(0),
-                shared: 0,
+                shared: Some(0),
                 fds: Ok(0),
                 ..row.usage
             };
@@ -279,7 +285,7 @@ impl Table {
             // The figures of its end, but nothing in memory and nothing open any more.
             row.usage = Usage {
                 resident: Ok(0),
-                shared: 0,
+                shared: Some(0),
                 io,
                 fds: Ok(0),
                 fd_limit: Ok(None),
@@ -295,7 +301,7 @@ impl Table {
         };
         row.usage = Usage {
             resident: reason(memory.map(|memory| memory.resident)),
-            shared: memory.map_or(0, |memory| memory.shared),
+            shared: memory.map(|memory| memory.shared).ok(),
             io,
             fds,
             fd_limit,
@@ -379,7 +385,7 @@ fn newcomer(
     };
     Row {
         process,
-        threads: threads(stat),
+        threads: Ok(threads(stat)),
         wait_status: stat.exit_code,
         image: stat.arg_start,
         cpu,
@@ -403,7 +409,7 @@ fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
     row.process.session = stat.session;
     row.process.tty_nr = stat.tty_nr;
     row.process.state = state(stat);
-    row.threads = threads(stat);
+    row.threads = Ok(threads(stat));
     row.wait_status = stat.exit_code;
     row.cpu = cpu;
     let renamed = row.process.comm.as_bytes() != stat.comm
