@@ -115,10 +115,10 @@ impl Table {
                     }
                 }
                 None => {
-                    // Start times are whole seconds here.
-                    let since = self
-                        .before
-                        .filter(|before| row.process.started_at_ms >= before.unix_ms / 1000 * 1000);
+                    // Not to be in the list before is not enough: it may have been hidden. Start times are whole
+                    // seconds here, and counted from a boot time in whole seconds.
+                    let started = row.process.started_at_ms + 2000;
+                    let since = self.before.filter(|before| started >= before.unix_ms);
                     row.before = since.map(|before| CpuReading {
                         own: 0,
                         waited: 0,

@@ -28,7 +28,7 @@ fn event(waited_only: bool) -> impl Strategy<Value = Event> {
         3 => any::<usize>().prop_map(Event::Fork),
         4 => (any::<usize>(), 1..200 * MS).prop_map(|(who, time)| Event::Run(who, time)),
         1 => (any::<usize>(), 1..5000_u64).prop_map(|(who, bytes)| Event::Move(who, bytes)),
-        3 => any::<usize>().prop_map(move |who| Event::EndWaited(who)),
+        3 => any::<usize>().prop_map(Event::EndWaited),
         u32::from(!waited_only) => any::<usize>().prop_map(Event::EndUnseen),
         3 => Just(Event::Sample),
     ]

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod memory;
+mod portable;
 mod tree;
 
 use super::row::{CpuReading, Io, Pss, Row, Rows, Usage};
@@ -60,4 +61,11 @@ fn tagged(mut row: Row, tag: &str) -> Row {
         uid: None,
     }));
     row
+}
+
+#[test]
+fn a_sampler_may_be_given_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<super::Sampler>();
+    is_send::<super::portable::Table>();
 }

@@ -405,3 +405,142 @@ fn an_entry_that_is_no_process_is_passed_over() {
         "{program:?}"
     );
 }
+
+/// A tree that names this program as its own, so that pids mean to the kernel what they mean in it.
+fn live() -> Tree {
+    let mut tree = Tree::new();
+    std::os::unix::fs::symlink(
+        std::process::id().to_string(),
+        tree.folder.path().join("self"),
+    )
+    .unwrap();
+    let options = Options {
+        proc_root: tree.folder.path().to_owned(),
+        ..Options::default()
+    };
+    tree.sampler = Sampler::new(tree.clock.clone(), options);
+    tree
+}
+
+#[test]
+fn a_process_that_procfs_hides_is_alive_and_its_cpu_time_known() {
+    let mut busy = super::stage::Actor::part("busy 1");
+    busy.hear("ready");
+    let mut tree = live();
+    let root = ProcessId {
+        pid: busy.pid(),
+        start: 500,
+    };
+    assert_eq!(tree.sampler.state_of(root), Liveness::Unreadable);
+    let first = tree.measure(root);
+    assert_eq!(
+        (first.state, first.metrics.cpu_percent),
+        (ProcessState::Unreadable, None)
+    );
+    std::thread::sleep(Duration::from_millis(50));
+    let reading = tree.measure(root);
+    assert!(reading.metrics.cpu_percent > Some(0.0), "{reading:?}");
+    assert!(reading.cpu_time > Duration::ZERO);
+    assert_eq!(
+        (
+            reading.metrics.memory_bytes,
+            reading.metrics.processes,
+            reading.io_bytes
+        ),
+        (None, None, None)
+    );
+    assert_eq!(
+        reason(&reading, "memory-bytes"),
+        "the system does not show this process to this user"
+    );
+    drop(busy);
+    assert_eq!(tree.sampler.state_of(root), Liveness::Gone);
+    assert_eq!(tree.measure(root).state, ProcessState::Gone);
+}
+
+#[test]
+fn a_process_that_keeps_its_reader_waiting_keeps_no_sample_waiting() {
+    let mut tree = Tree::new();
+    let options = Options {
+        proc_root: tree.folder.path().to_owned(),
+        details_deadline: Duration::from_millis(100),
+        ..Options::default()
+    };
+    // The steady clock must go on by itself for a deadline to pass.
+    tree.sampler = Sampler::new(Arc::new(crate::clock::SystemClock::default()), options);
+    tree.put(actor(100, 1, 500));
+    tree.put(actor(101, 1, 500));
+    // A pipe that nobody writes to holds up whoever opens it, as a hung process does.
+    let held = tree.path(100, "cmdline");
+    fs::remove_file(&held).unwrap();
+    nix::unistd::mkfifo(&held, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let argv = |sampler: &Sampler, pid| match &sampler.get(pid).unwrap().details {
+        Details::Pending => None,
+        Details::Read(program) => Some(program.argv.clone()),
+    };
+    tree.sampler.refresh().unwrap();
+    assert_eq!(argv(&tree.sampler, 100), None, "not answered yet");
+    let start = std::time::Instant::now();
+    while argv(&tree.sampler, 101).is_none() {
+        tree.sampler.refresh().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(
+        argv(&tree.sampler, 100),
+        Some(Err("did not answer in time".to_owned()))
+    );
+    assert_eq!(argv(&tree.sampler, 101), Some(Ok(vec!["actor".to_owned()])));
+    // When it answers after all, that is what is shown.
+    fs::write(&held, "late\0").unwrap();
+    while argv(&tree.sampler, 100) != Some(Ok(vec!["late".to_owned()])) {
+        tree.sampler.refresh().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn when_too_many_hang_the_others_are_told_so() {
+    let mut tree = Tree::new();
+    let options = Options {
+        proc_root: tree.folder.path().to_owned(),
+        details_deadline: Duration::from_millis(20),
+        ..Options::default()
+    };
+    tree.sampler = Sampler::new(Arc::new(crate::clock::SystemClock::default()), options);
+    for pid in 100..107 {
+        tree.put(actor(pid, 1, 500));
+        let held = tree.path(pid, "cmdline");
+        fs::remove_file(&held).unwrap();
+        nix::unistd::mkfifo(&held, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+    let start = std::time::Instant::now();
+    tree.sampler.refresh().unwrap();
+    while tree
+        .sampler
+        .processes()
+        .any(|process| matches!(process.details, Details::Pending))
+    {
+        tree.sampler.refresh().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+    let Details::Read(program) = &tree.sampler.get(106).unwrap().details else {
+        panic!("not read")
+    };
+    assert!(
+        program
+            .argv
+            .as_ref()
+            .unwrap_err()
+            .contains("too many other processes"),
+        "{program:?}"
+    );
+    // Lets the helpers go.
+    for pid in 100..107 {
+        let held = nix::fcntl::OFlag::O_WRONLY | nix::fcntl::OFlag::O_NONBLOCK;
+        drop(nix::fcntl::open(
+            &tree.path(pid, "cmdline"),
+            held,
+            nix::sys::stat::Mode::empty(),
+        ));
+    }
+}
