@@ -33,10 +33,7 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment {
-            unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
-            steady: self.start.elapsed(),
-        }
+        Moment { unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX), steady: self.start.elapsed() }
     }
 }
 

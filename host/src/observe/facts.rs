@@ -54,6 +54,8 @@ pub struct Agent {
     pub exit_code: Option<i32>,
     /// Figures over its process tree.
     pub metrics: Metrics,
+    /// What trends are made of; `None` where there is no process to count.
+    pub counters: Option<Counters>,
     /// The figures over time.
     pub trend: Option<Trend>,
     /// Dated statements about what it does.
@@ -129,6 +131,15 @@ pub struct Metrics {
     pub read_bytes: Option<u64>,
     /// Bytes to storage since the tree was first seen.
     pub written_bytes: Option<u64>,
+}
+
+/// What an agent's tree has used since it was first seen; never falls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// CPU time.
+    pub cpu_time: std::time::Duration,
+    /// Bytes moved by system calls; `None`: may not be read.
+    pub io_bytes: Option<u64>,
 }
 
 /// The figures over time; see `trend` in `wit/policy.wit`.

@@ -1,6 +1,98 @@
 //! The facts: what this machine shows of its agents. Nothing here decides what they mean.
+//!
+//! [`Observer`] puts them together: [`processes`] lists and measures, [`agents`] recognises, [`sessions`] says where
+//! each agent works, [`roster`] what was declared, and the census keeps what was settled when an agent was first seen.
 
 pub mod agents;
+mod assembly;
+mod census;
 pub mod facts;
+mod ids;
 pub mod processes;
 pub mod roster;
+pub mod sessions;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use agents::KindError;
+pub use table::ProcessTable;
+
+use crate::clock::{Clock, Moment};
+use crate::config::Config;
+use agents::Kinds;
+use assembly::Sessions;
+use census::Census;
+use facts::{Snapshot, SourceState};
+use processes::{ListError, Sampler};
+use roster::{FileSource, Rosters, Source};
+use std::sync::Arc;
+
+/// Observes the agents of this machine.
+pub struct Observer<T = Sampler> {
+    clock: Arc<dyn Clock>,
+    table: T,
+    census: Census,
+    rosters: Rosters,
+    sessions: Sessions,
+    /// When the processes were last listed; `None`: they never were.
+    listed: Option<Moment>,
+    sources: Vec<SourceState>,
+}
+
+impl<T: ProcessTable> Observer<T> {
+    /// An observer that has not looked yet. Rosters are those of the configuration and then `rosters`: where several
+    /// say something about the same thing, the first counts.
+    ///
+    /// # Errors
+    /// A kind of agent in the configuration that cannot be used.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        table: T,
+        config: &Config,
+        rosters: Vec<Box<dyn Source>>,
+    ) -> Result<Self, KindError> {
+        let files = config.rosters.iter().map(|file| Box::new(FileSource::new(file.clone())) as Box<dyn Source>);
+        let kinds = Kinds::new(&config.kinds)?;
+        Ok(Self {
+            clock,
+            table,
+            census: Census::new(kinds, config.sessions.worktrees, config.sampling.keep_ended.0),
+            rosters: Rosters::new(files.chain(rosters).collect()),
+            sessions: Sessions::default(),
+            listed: None,
+            sources: Vec::new(),
+        })
+    }
+
+    /// Looks once: all sessions by id, their agents in the order of their start.
+    ///
+    /// Never fails as a whole: what cannot be read is said in the snapshots' sources and agents, and the rest is there.
+    /// While the processes cannot be listed, all figures are those of the last time that they could.
+    pub fn observe(&mut self) -> Vec<Snapshot> {
+        let failure = self.table.refresh().err();
+        let now = self.clock.now();
+        if failure.is_none() {
+            self.listed = Some(now);
+            self.census.look(&self.table);
+        }
+        let declared = self.rosters.look(&self.table, &mut self.census, self.listed.is_some());
+        self.sources = self.rosters.sources().to_vec();
+        self.sources
+            .insert(0, SourceState { name: "processes".to_owned(), error: failure.as_ref().map(ListError::to_string) });
+        self.census.sweep(&self.table, now.steady);
+        self.sessions.gather(declared, &mut self.census);
+        let at = self.listed.unwrap_or(now);
+        self.sessions.snapshots(&mut self.table, at.unix_ms, &self.sources)
+    }
+
+    /// Where the facts of the last look came from, and what failed; also where there is no session to say it.
+    pub fn sources(&self) -> &[SourceState] {
+        &self.sources
+    }
+
+    /// The process table, for what it can say besides the sessions.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+}

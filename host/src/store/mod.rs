@@ -1,1 +1,18 @@
 //! What is kept on disk: the registry of declared agents and the audit log.
+
+pub mod audit;
+mod database;
+pub mod registry;
+
+pub use database::{Store, StoreError};
+
+use std::fs::OpenOptions;
+
+/// How a file is opened that only this user may read or write; made with mode 0600 where it is missing.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}

@@ -1,7 +1,9 @@
-//! What the user has set: the only reader of the configuration file, the environment and their defaults.
+//! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
-use schemars::JsonSchema;
+use super::span::Span;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Everything that can be configured.
@@ -12,10 +14,12 @@ pub struct Config {
     pub sampling: Sampling,
     /// How agents are put together to sessions.
     pub sessions: Sessions,
-    /// Roster files that are always read.
+    /// Roster files that are always read. One that is not absolute stands beside the configuration file; `~/` is the home directory.
+    #[schemars(extend("uniqueItems" = true))]
     pub rosters: Vec<PathBuf>,
     /// Kinds of agents beside the built-in ones; one with a built-in kind's name replaces it.
     #[serde(rename = "kind")]
+    #[schemars(extend("x-unique" = "name"))]
     pub kinds: Vec<Kind>,
     /// The chain of policies; empty = the built-in one with its defaults.
     #[serde(rename = "policy")]
@@ -29,27 +33,29 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 pub struct Sampling {
     /// Time between samples while somebody asks (at least 100 ms).
+    #[schemars(extend("x-least" = "100ms"))]
     pub tick: Span,
-    /// Time between samples while nobody does.
+    /// Time between samples while nobody does (at least `tick`).
+    #[schemars(extend("x-not-below" = "tick"))]
     pub idle_tick: Span,
-    /// How far back trends reach.
+    /// How far back trends reach (at least `tick`).
+    #[schemars(extend("x-not-below" = "tick"))]
     pub window: Span,
     /// Noise floor: a tree that uses less, in percent of one core, counts as quiet if it is also below `quiet_io`.
+    #[schemars(range(min = 0))]
     pub quiet_cpu_percent: f64,
     /// Noise floor: bytes moved by system calls in a second.
+    #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
     pub quiet_io: u64,
     /// How long one sample may spend on reading proportional set sizes.
+    #[schemars(extend("x-least" = "1ms"))]
     pub pss_budget: Span,
     /// How long one sample waits for command lines, environments and links.
+    #[schemars(extend("x-least" = "1ms"))]
     pub details_deadline: Span,
     /// How long an agent that was found by itself stays in the report after it has ended.
     pub keep_ended: Span,
 }
-
-/// A length of time, written as in "250ms", "90s", "10m", "1h30m".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Span(#[serde(with = "span_text")] #[schemars(with = "String")] pub std::time::Duration);
 
 /// How agents are put together to sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -73,26 +79,33 @@ pub enum Worktrees {
 /// How a kind of agent is recognised. A process is one if any of `exe`, `program`, `script` or `module` matches and none of `exclude` does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-need-one" = ["exe", "program", "script", "module"]))]
 pub struct Kind {
     /// Its name in reports.
+    #[schemars(regex(pattern = "^[a-z0-9-]+$"), length(max = 64))]
     pub name: String,
     /// Globs over the executable's whole path.
     #[serde(default)]
+    #[schemars(with = "Vec<Glob>")]
     pub exe: Vec<String>,
     /// Globs over the file name of the command line's first slot.
     #[serde(default)]
+    #[schemars(with = "Vec<Glob>")]
     pub program: Vec<String>,
     /// Globs over the path of the script that an interpreter (node, bun, deno, python, …) runs.
     #[serde(default)]
+    #[schemars(with = "Vec<Glob>")]
     pub script: Vec<String>,
     /// Names of Python modules run with `-m`.
     #[serde(default)]
     pub module: Vec<String>,
     /// Slots of the command line, or runs of adjoining slots, that mean it is not an agent; each a glob over a whole slot.
     #[serde(default)]
+    #[schemars(with = "Vec<Vec<Glob>>")]
     pub exclude: Vec<Vec<String>>,
     /// Globs over the script's or executable's path of a launcher: it and the agent that it starts are one.
     #[serde(default)]
+    #[schemars(with = "Vec<Glob>")]
     pub launcher: Vec<String>,
 }
 
@@ -100,11 +113,27 @@ pub struct Kind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// A component's file, or `builtin`.
+    /// A component's file, or `builtin`. One that is not absolute stands beside the configuration file; `~/` is the home directory.
+    #[schemars(length(min = 1))]
     pub path: PathBuf,
     /// What the policy takes as settings.
     #[serde(default)]
     pub settings: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Policy {
+    /// What stands in the place of a file for the built-in policy.
+    pub const BUILTIN: &str = "builtin";
+
+    /// The built-in policy with its defaults.
+    pub fn builtin() -> Self {
+        Self { path: Self::BUILTIN.into(), settings: serde_json::Map::new() }
+    }
+
+    /// Whether the built-in policy is meant.
+    pub fn is_builtin(&self) -> bool {
+        self.path.as_os_str() == Self::BUILTIN
+    }
 }
 
 /// The audit log of status queries.
@@ -113,9 +142,11 @@ pub struct Policy {
 pub struct Audit {
     /// Whether it is kept.
     pub enabled: bool,
-    /// A file is closed and a new one begun at this size, in bytes.
+    /// A file is closed and a new one begun at this size, in bytes (at least 16384).
+    #[schemars(range(min = 16_384, max = 9_223_372_036_854_775_807_u64))]
     pub max_bytes: u64,
-    /// How many closed files are kept.
+    /// How many closed files are kept (at least 1, at most 1000).
+    #[schemars(range(min = 1, max = 1000))]
     pub keep: u32,
 }
 
@@ -140,25 +171,19 @@ impl Default for Audit {
     }
 }
 
-impl Span {
-    /// A span of so many milliseconds.
-    pub const fn from_millis(ms: u64) -> Self {
-        Self(std::time::Duration::from_millis(ms))
-    }
-}
+/// The schema of a glob. The setting itself is text: who uses it decides how it matches.
+struct Glob;
 
-mod span_text {
-    //! Spans as text, by jiff's friendly format.
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use std::time::Duration;
-
-    pub fn serialize<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&format_args!("{}ms", span.as_millis()))
+impl JsonSchema for Glob {
+    fn schema_name() -> Cow<'static, str> {
+        "Glob".into()
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(from)?;
-        let signed: jiff::SignedDuration = text.parse().map_err(D::Error::custom)?;
-        Duration::try_from(signed).map_err(D::Error::custom)
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "glob", "minLength": 1 })
     }
 }

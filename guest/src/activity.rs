@@ -1,0 +1,261 @@
+//! What an agent does, by the best evidence there is.
+//!
+//! The order of evidence: the process itself (an agent whose process has ended is dead, whatever its records say); then
+//! what the agent's own record or a hook says; then its transcript; then an upstream; then what its processes use.
+//! Within one rank the newest statement counts. Waiting does not expire; work that is claimed but not to be seen for
+//! long is a stall.
+//!
+//! A statement in an unknown word makes the activity unknown. It hides no problem, though: the checks go on by what is
+//! known without it, so that a word which nobody understands never makes an agent look healthier.
+
+use std::cmp::Reverse;
+use std::fmt::{self, Display, Formatter};
+
+use crate::settings::Settings;
+use crate::text::{Clean, Span};
+use crate::{Activity, Agent, Claim, Evidence, ProcessState, Source, Trend};
+
+/// What is known of an agent, and the statement that nobody understands, if it is the newest.
+pub(crate) struct Finding<'a> {
+    /// What follows from everything but unknown words.
+    pub(crate) known: State<'a>,
+    pub(crate) unknown_word: Option<&'a Evidence>,
+}
+
+/// An activity with its reason.
+pub(crate) struct State<'a> {
+    pub(crate) activity: Activity,
+    pub(crate) why: Why<'a>,
+    pub(crate) since_ms: Option<u64>,
+    pub(crate) decided_by: Source,
+    pub(crate) inferred: bool,
+    /// The agent has ended badly, by its own account or its process's.
+    pub(crate) failed: bool,
+}
+
+/// The reason of an activity; its text is made when it is shown.
+pub(crate) enum Why<'a> {
+    /// The statement's own word.
+    Word(&'a Evidence),
+    /// What the statement says beyond its word.
+    Detail(&'a Evidence),
+    OpenTurn,
+    UnknownWord(&'a Evidence),
+    Ended {
+        zombie: bool,
+        exit_code: Option<i32>,
+    },
+    Stopped,
+    /// Work is claimed, yet nothing was to be seen for so many milliseconds.
+    Silent(u64),
+    /// CPU or IO was seen so many milliseconds ago.
+    Active(u64),
+    /// Percent of one core, seen once.
+    Cpu(u64),
+    /// No CPU or IO for so many milliseconds.
+    Quiet(u64),
+    /// No CPU or IO, but watched for so many milliseconds only.
+    Watched(u64),
+    Unreadable,
+    NotLocal,
+    NotMeasured(Option<&'a str>),
+}
+
+/// Finds out what `agent` does at `now_ms`.
+pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Finding<'a> {
+    if let Some(known) = ended(agent) {
+        return Finding { known, unknown_word: None };
+    }
+    let newest = |known_only: bool| {
+        let candidates = agent.evidence.iter().filter(|evidence| !known_only || evidence.claim != Claim::Unknown);
+        // Of equals the last is taken, hence the reversal: it is to be the first in the list.
+        candidates.rev().max_by_key(|evidence| {
+            // Nothing is said in the future; a clock that is ahead must not make its statements last.
+            (Reverse(rank(evidence.source)), evidence.at_ms.min(now_ms), evidence.source == Source::OwnRecord)
+        })
+    };
+    let unknown_word = newest(false).filter(|evidence| evidence.claim == Claim::Unknown);
+    let known = newest(true)
+        .map_or_else(|| observed(agent, now_ms, settings), |evidence| stated(agent, evidence, now_ms, settings));
+    Finding { known, unknown_word }
+}
+
+fn rank(source: Source) -> u8 {
+    match source {
+        Source::OwnRecord | Source::Hook => 0,
+        Source::Transcript => 1,
+        Source::Upstream => 2,
+        Source::Process => 3,
+    }
+}
+
+/// The state of an agent whose process has ended.
+fn ended<'a>(agent: &Agent) -> Option<State<'a>> {
+    let zombie = agent.process == ProcessState::Zombie;
+    let gone = agent.process == ProcessState::Gone;
+    let failed = agent.exit_code != Some(0);
+    (zombie || gone).then_some(State {
+        activity: if failed { Activity::Dead } else { Activity::Finished },
+        why: Why::Ended { zombie, exit_code: agent.exit_code },
+        since_ms: None,
+        decided_by: Source::Process,
+        inferred: false,
+        failed,
+    })
+}
+
+/// The state that follows from `newest`, the statement that decides.
+fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Settings) -> State<'a> {
+    if newest.claim == Claim::Working
+        && let Some(state) = stalled(agent, newest, now_ms, settings)
+    {
+        return state;
+    }
+    let open_turn = newest.claim == Claim::Working && newest.source == Source::Transcript;
+    State {
+        activity: match newest.claim {
+            Claim::Working => Activity::Working,
+            Claim::Waiting => Activity::WaitingForInput,
+            Claim::Idle => Activity::Idle,
+            Claim::Finished | Claim::Failed => Activity::Finished,
+            Claim::Unknown => Activity::Unknown,
+        },
+        why: match &newest.detail {
+            _ if open_turn => Why::OpenTurn,
+            // What a working agent waited for before may still stand in its record.
+            _ if newest.claim == Claim::Working => Why::Word(newest),
+            detail if detail.as_ref().is_none_or(|detail| detail.is_empty()) => Why::Word(newest),
+            _ => Why::Detail(newest),
+        },
+        since_ms: Some(since(agent, newest, now_ms)),
+        decided_by: newest.source,
+        inferred: open_turn || newest.source == Source::Process,
+        failed: newest.claim == Claim::Failed,
+    }
+}
+
+/// The state that is shown in place of what is known when `word`, the newest statement, is not understood.
+pub(crate) fn unknown<'a>(agent: &'a Agent, word: &'a Evidence, now_ms: u64) -> State<'a> {
+    State {
+        activity: Activity::Unknown,
+        why: Why::UnknownWord(word),
+        since_ms: Some(since(agent, word, now_ms)),
+        decided_by: word.source,
+        inferred: false,
+        failed: false,
+    }
+}
+
+/// When the unbroken run of statements began that `newest` ends: same rank, same claim. Unknown words break no run.
+fn since(agent: &Agent, newest: &Evidence, now_ms: u64) -> u64 {
+    let peers = || agent.evidence.iter().filter(|evidence| rank(evidence.source) == rank(newest.source));
+    let other = |claim| claim != newest.claim && claim != Claim::Unknown;
+    let changed = peers().filter(|evidence| other(evidence.claim)).map(|evidence| evidence.at_ms.min(now_ms)).max();
+    let run = peers().filter(|evidence| evidence.claim == newest.claim).map(|evidence| evidence.at_ms.min(now_ms));
+    run.filter(|at_ms| changed.is_none_or(|changed| *at_ms > changed)).min().unwrap_or(newest.at_ms.min(now_ms))
+}
+
+/// The state of an agent that claims to work and does not.
+fn stalled<'a>(agent: &Agent, claim: &Evidence, now_ms: u64, settings: &Settings) -> Option<State<'a>> {
+    if agent.process == ProcessState::Stopped {
+        return Some(stopped());
+    }
+    let age_ms = now_ms.saturating_sub(claim.at_ms);
+    let silent_ms = watched(agent)?.quiet_ms.min(age_ms);
+    (silent_ms >= settings.stall_after).then(|| State {
+        activity: Activity::Stalled,
+        why: Why::Silent(silent_ms),
+        since_ms: Some(now_ms - silent_ms),
+        decided_by: Source::Process,
+        inferred: true,
+        failed: false,
+    })
+}
+
+fn stopped<'a>() -> State<'a> {
+    State {
+        activity: Activity::Stalled,
+        why: Why::Stopped,
+        since_ms: None,
+        decided_by: Source::Process,
+        inferred: false,
+        failed: false,
+    }
+}
+
+/// The trend, where it covers any time at all.
+fn watched(agent: &Agent) -> Option<&Trend> {
+    agent.trend.as_ref().filter(|trend| trend.window_ms > 0)
+}
+
+/// The state that follows from the processes alone.
+fn observed<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> State<'a> {
+    let inferred = |activity, why, since_ms| State {
+        activity,
+        why,
+        since_ms,
+        decided_by: Source::Process,
+        inferred: true,
+        failed: false,
+    };
+    let unknown = |why| State { inferred: false, ..inferred(Activity::Unknown, why, None) };
+    match agent.process {
+        ProcessState::Stopped => return stopped(),
+        ProcessState::Unreadable => return unknown(Why::Unreadable),
+        ProcessState::NotLocal => return unknown(Why::NotLocal),
+        _ => {}
+    }
+    let Some(trend) = watched(agent) else {
+        return match agent.metrics.cpu_percent.filter(|cpu| cpu.is_finite()) {
+            Some(cpu) if cpu >= settings.busy_cpu as f64 => inferred(Activity::Working, Why::Cpu(cpu as u64), None),
+            Some(_) => inferred(Activity::Idle, Why::Watched(0), None),
+            None => unknown(Why::NotMeasured(gap(agent, &["cpu-percent"]))),
+        };
+    };
+    let quiet_ms = trend.quiet_ms;
+    if quiet_ms < settings.idle_after && quiet_ms < trend.window_ms {
+        return inferred(Activity::Working, Why::Active(quiet_ms), None);
+    }
+    let why = if quiet_ms < settings.idle_after { Why::Watched(trend.window_ms) } else { Why::Quiet(quiet_ms) };
+    inferred(Activity::Idle, why, Some(now_ms.saturating_sub(quiet_ms)))
+}
+
+/// Why one of `fields` could not be measured, where the facts say so.
+pub(crate) fn gap<'a>(agent: &'a Agent, fields: &[&str]) -> Option<&'a str> {
+    let gap = agent.unmeasured.iter().find(|gap| fields.contains(&gap.field.as_str()));
+    gap.map(|gap| gap.reason.as_str())
+}
+
+impl Display for Why<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Word(evidence) => Clean(&evidence.word).fmt(f),
+            Why::Detail(evidence) => Clean(evidence.detail.as_deref().unwrap_or_default()).fmt(f),
+            Why::OpenTurn => f.write_str("open turn in its transcript, which shows no approvals"),
+            Why::UnknownWord(evidence) => write!(f, "unknown word \"{}\"", Clean(&evidence.word)),
+            Why::Ended { zombie, exit_code } => {
+                match exit_code {
+                    Some(code @ 0..) => write!(f, "ended with exit code {code}")?,
+                    Some(signal) => write!(f, "ended by signal {}", signal.unsigned_abs())?,
+                    None => f.write_str("ended, exit code unknown")?,
+                }
+                f.write_str(if *zombie { " (zombie)" } else { "" })
+            }
+            Why::Stopped => f.write_str("stopped by a signal; SIGCONT continues it"),
+            Why::Silent(ms) => write!(f, "claims to work, but no CPU or IO for {}", Span(*ms)),
+            Why::Active(0) => f.write_str("CPU or IO just now"),
+            Why::Active(ms) => write!(f, "CPU or IO {} ago", Span(*ms)),
+            Why::Cpu(percent) => write!(f, "{percent} % CPU, measured once"),
+            Why::Quiet(ms) => write!(f, "no CPU or IO for {}", Span(*ms)),
+            Why::Watched(0) => f.write_str("no CPU, measured once"),
+            Why::Watched(ms) => write!(f, "no CPU or IO in the {} watched", Span(*ms)),
+            Why::Unreadable => f.write_str("its process cannot be read"),
+            Why::NotLocal => f.write_str("no process here, and nothing else is known"),
+            Why::NotMeasured(None) => f.write_str("not measured yet"),
+            Why::NotMeasured(Some(reason)) => write!(f, "not measured: {}", Clean(reason)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

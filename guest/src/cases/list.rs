@@ -1,0 +1,267 @@
+//! The cases themselves.
+
+use super::{MINUTE, agent, agent_that, crowd, ended, gap, no_metrics, said, said_more, snapshot, trend};
+use crate::{Agent, Claim, Evidence, Metrics, ProcessState, Snapshot, Source, SourceState, Trend};
+
+/// All cases: a name, the facts and the settings.
+#[must_use]
+pub fn all() -> Vec<(&'static str, Snapshot, String)> {
+    use Claim::{Failed, Finished, Idle, Unknown, Waiting, Working};
+    use Source::{Hook, OwnRecord, Process, Transcript, Upstream};
+
+    let one = |name, agent: Agent| (name, snapshot(vec![agent]), String::new());
+    let with = |id, change: &dyn Fn(&mut Agent)| {
+        let mut agent = agent(id);
+        change(&mut agent);
+        agent
+    };
+    let not_local = |evidence| {
+        with("remote", &|it| {
+            it.process = ProcessState::NotLocal;
+            it.metrics = no_metrics();
+            it.trend = None;
+            it.evidence = Vec::clone(&evidence);
+        })
+    };
+    let permission = |age_ms| said_more(OwnRecord, Waiting, "waiting", "permission prompt", age_ms);
+    let runaway = |claim, word| {
+        with("a", &|it| {
+            it.evidence = vec![said(OwnRecord, claim, word, 30 * MINUTE)];
+            it.trend = Some(Trend { cpu_percent_mean: Some(97.6), ..trend(0) });
+        })
+    };
+
+    let mut cases = vec![
+        ("no agents", snapshot(Vec::new()), String::new()),
+        // The process decides.
+        one(
+            "gone, exit unknown, record says busy",
+            Agent { evidence: vec![said(OwnRecord, Working, "busy", 1000)], ..ended("a", ProcessState::Gone, None) },
+        ),
+        one("gone with exit 0", ended("a", ProcessState::Gone, Some(0))),
+        one("gone with exit 3", ended("a", ProcessState::Gone, Some(3))),
+        one(
+            "killed while waiting",
+            Agent { evidence: vec![permission(MINUTE)], ..ended("a", ProcessState::Gone, Some(-9)) },
+        ),
+        one("zombie with a surviving child", {
+            let mut agent = Agent {
+                evidence: vec![said(OwnRecord, Working, "busy", 1000)],
+                ..ended("a", ProcessState::Zombie, None)
+            };
+            agent.metrics =
+                Metrics { processes: Some(1), cpu_percent: Some(3.0), memory_bytes: Some(20 << 20), ..no_metrics() };
+            agent
+        }),
+        // What agents say.
+        one("waits for a permission", agent_that("a", vec![permission(2 * MINUTE)])),
+        one("waits for half an hour", agent_that("a", vec![permission(30 * MINUTE)])),
+        one(
+            "answered, the old reason left in the record",
+            agent_that("a", vec![permission(MINUTE), said_more(OwnRecord, Working, "busy", "permission prompt", 500)]),
+        ),
+        one(
+            "blocked later than its work began",
+            agent_that(
+                "a",
+                vec![
+                    said(OwnRecord, Working, "working", 20 * MINUTE),
+                    said_more(OwnRecord, Waiting, "blocked", "needs an answer", 4 * MINUTE),
+                ],
+            ),
+        ),
+        one(
+            "background shell",
+            agent_that(
+                "a",
+                vec![
+                    said(OwnRecord, Working, "busy", MINUTE),
+                    said_more(OwnRecord, Idle, "shell", "background shell", 1000),
+                ],
+            ),
+        ),
+        one(
+            "unknown word after work",
+            agent_that(
+                "a",
+                vec![said(OwnRecord, Working, "busy", MINUTE), said(OwnRecord, Unknown, "frobnicating", 1000)],
+            ),
+        ),
+        one(
+            "unknown word over a long wait",
+            agent_that("a", vec![permission(30 * MINUTE), said(Hook, Unknown, "frobnicating", 1000)]),
+        ),
+        one(
+            "event newer than the record",
+            agent_that(
+                "a",
+                vec![said(OwnRecord, Working, "busy", MINUTE), said(Hook, Waiting, "PermissionRequest", 1000)],
+            ),
+        ),
+        one(
+            "event and record at the same time",
+            agent_that("a", vec![said(Hook, Idle, "Stop", 5000), said(OwnRecord, Working, "busy", 5000)]),
+        ),
+        one(
+            "record older than the transcript",
+            agent_that(
+                "a",
+                vec![said(OwnRecord, Idle, "idle", 5 * MINUTE), said(Transcript, Working, "task_started", 1000)],
+            ),
+        ),
+        one("open turn", agent_that("a", vec![said(Transcript, Working, "task_started", MINUTE)])),
+        one(
+            "turn aborted",
+            agent_that(
+                "a",
+                vec![
+                    said(Transcript, Working, "task_started", MINUTE),
+                    said_more(Transcript, Idle, "turn_aborted", "aborted", 1000),
+                ],
+            ),
+        ),
+        one("says it has failed", agent_that("a", vec![said_more(Hook, Failed, "StopFailure", "rate limited", 1000)])),
+        one("finished and still there", agent_that("a", vec![said(Hook, Finished, "SessionEnd", 1000)])),
+        one("finished and busy", runaway(Finished, "done")),
+        one(
+            "hostile words",
+            agent_that("a", vec![said_more(Hook, Waiting, "x", "a\u{1b}]0;x\u{7}\u{1b}[2J\u{202e}b", 1000)]),
+        ),
+        one(
+            "a clock that is ahead",
+            agent_that("a", vec![Evidence { at_ms: u64::MAX, ..said(Transcript, Working, "task_started", 0) }]),
+        ),
+        one("elsewhere, said to work", not_local(vec![said(Upstream, Working, "active", 1000)])),
+        one("elsewhere, nothing said", not_local(Vec::new())),
+        one("a guess from the terminal", agent_that("a", vec![said(Process, Waiting, "prompt", 1000)])),
+        // Silence.
+        one(
+            "long turn with a busy child",
+            with("a", &|it| {
+                it.evidence = vec![said(OwnRecord, Working, "busy", 14 * MINUTE)];
+                it.trend = Some(Trend { cpu_percent_mean: Some(60.0), ..trend(0) });
+            }),
+        ),
+        one(
+            "long turn with nothing to see",
+            with("a", &|it| {
+                it.evidence = vec![said(OwnRecord, Working, "busy", 14 * MINUTE)];
+                it.trend = Some(Trend { cpu_percent_mean: Some(0.0), ..trend(14 * MINUTE) });
+            }),
+        ),
+        one(
+            "just begun after a long quiet",
+            with("a", &|it| {
+                it.evidence = vec![said(OwnRecord, Working, "busy", 5000)];
+                it.trend = Some(trend(40 * MINUTE));
+            }),
+        ),
+        one(
+            "long turn, never watched",
+            with("a", &|it| {
+                it.evidence = vec![said(OwnRecord, Working, "busy", 60 * MINUTE)];
+                it.trend = None;
+            }),
+        ),
+        // No evidence.
+        one("seen at work", agent("a")),
+        one("quiet for 12 minutes", with("a", &|it| it.trend = Some(trend(12 * MINUTE)))),
+        one("watched for a moment", with("a", &|it| it.trend = Some(Trend { window_ms: 300, ..trend(300) }))),
+        one("measured once, busy", with("a", &|it| it.trend = None)),
+        one(
+            "measured once, quiet",
+            with("a", &|it| {
+                it.trend = None;
+                it.metrics.cpu_percent = Some(0.0);
+            }),
+        ),
+        one(
+            "not measured",
+            with("a", &|it| {
+                it.trend = None;
+                it.metrics.cpu_percent = None;
+                it.unmeasured = vec![gap("cpu-percent", "needs two samples")];
+            }),
+        ),
+        one("stopped by a signal", with("a", &|it| it.process = ProcessState::Stopped)),
+        one(
+            "stopped while it says it works",
+            with("a", &|it| {
+                it.process = ProcessState::Stopped;
+                it.evidence = vec![said(OwnRecord, Working, "busy", 1000)];
+            }),
+        ),
+        one(
+            "unreadable",
+            with("a", &|it| {
+                it.process = ProcessState::Unreadable;
+                it.metrics = no_metrics();
+                it.trend = None;
+                it.unmeasured =
+                    ["cpu-percent", "memory-bytes", "threads"].map(|field| gap(field, "permission denied")).into();
+            }),
+        ),
+        // Figures.
+        one("idle and busy", runaway(Idle, "idle")),
+        one(
+            "much memory, growing",
+            with("a", &|it| {
+                it.metrics.memory_bytes = Some(9 << 30);
+                it.trend = Some(Trend { memory_bytes_per_minute: Some(f64::from(60 << 20)), ..trend(0) });
+            }),
+        ),
+        one("descriptors run out", with("a", &|it| it.metrics.fullest_fds = Some(1012))),
+        one(
+            "many threads, many zombies",
+            with("a", &|it| {
+                it.metrics.threads = Some(5000);
+                it.metrics.zombies = Some(12);
+            }),
+        ),
+        one(
+            "some figures could not be had",
+            with("a", &|it| {
+                it.metrics.fullest_fds = None;
+                it.metrics.memory_bytes = None;
+                it.unmeasured = vec![gap("fullest-fds", "permission denied"), gap("memory-bytes", "permission denied")];
+            }),
+        ),
+        one(
+            "figures that are none",
+            with("a", &|it| {
+                it.metrics.cpu_percent = Some(f64::NAN);
+                it.trend = Some(Trend {
+                    cpu_percent_mean: Some(f64::INFINITY),
+                    memory_bytes_per_minute: Some(f64::NAN),
+                    ..trend(0)
+                });
+            }),
+        ),
+        // Sessions and settings.
+        ("a crowd", crowd(40), String::new()),
+        (
+            "most have failed",
+            snapshot(vec![ended("a", ProcessState::Gone, Some(1)), ended("b", ProcessState::Gone, None), agent("c")]),
+            String::new(),
+        ),
+        (
+            "a patient operator",
+            snapshot(vec![agent_that("a", vec![permission(30 * MINUTE)])]),
+            r#"{"waiting_too_long_warn":"2h"}"#.to_owned(),
+        ),
+        (
+            "a strict operator",
+            snapshot(vec![agent_that("a", vec![permission(30 * MINUTE)])]),
+            r#"{"waiting_too_long_fail":"20m","degraded_share":0}"#.to_owned(),
+        ),
+        (
+            "refused settings",
+            snapshot(vec![agent("a")]),
+            r#"{"stall_afer":"10m","fd_near_limit_warn":101,"idle_after":30}"#.to_owned(),
+        ),
+    ];
+    let mut sources = snapshot(vec![agent("a")]);
+    sources.sources.push(SourceState { name: "roster".to_owned(), error: Some("line 3: unknown key".to_owned()) });
+    cases.push(("a source has failed", sources, String::new()));
+    cases
+}

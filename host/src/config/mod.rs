@@ -1,0 +1,28 @@
+//! What the user has set: the only reader of the configuration file, the environment and their defaults.
+//!
+//! The types are the one list of what can be set: their schema says which keys there are and what each may hold, and
+//! everything else here works from it. A key's way in: a layer (`toml` for the file, `layers` for variables and flags) puts it
+//! into one tree together with its origin, `check` compares the tree with the schema, and serde makes the types of it.
+
+mod check;
+mod environment;
+mod layers;
+mod load;
+mod print;
+mod problem;
+mod span;
+#[cfg(test)]
+mod tests;
+mod toml;
+mod types;
+mod words;
+
+#[cfg(test)]
+pub(crate) use check::unheeded_keywords;
+pub use environment::{Dirs, Environment, NoDirectory, make_private};
+pub use layers::Flag;
+pub use load::{LoadError, Loaded, load, schema};
+pub use problem::{Origin, Origins, Problem, Problems};
+pub use span::Span;
+pub use toml::{Checked, check_toml};
+pub use types::{Audit, Config, Kind, Policy, Sampling, Sessions, Worktrees};

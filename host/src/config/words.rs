@@ -1,0 +1,90 @@
+//! What the checker says: what was wanted, what was found, and which word may have been meant.
+
+use super::span::Span;
+use serde_json::Value;
+
+/// The candidate that `name` is most likely a misspelling of, if it is near enough to be one.
+pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    let distance = |candidate: &str| strsim::osa_distance(name, candidate);
+    let near = candidates.min_by_key(|candidate| distance(candidate))?;
+    (distance(near) <= (near.len().max(name.len()) / 3).max(1)).then_some(near)
+}
+
+pub(super) fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+pub(super) fn has_type(types: &Value, value: &Value) -> bool {
+    let is = |name: &Value| match name.as_str() {
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => false,
+    };
+    match types {
+        Value::Null => true,
+        Value::Array(types) => types.iter().any(is),
+        one => is(one),
+    }
+}
+
+pub(super) fn wanted(schema: &Value, value: &Value) -> String {
+    let name = |name: &str| match name {
+        "string" if schema["format"] == "span" => "a length of time such as \"250ms\"",
+        "string" => "text in quotes",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        "object" => "a table",
+        _ => "something else",
+    };
+    let types = schema["type"].as_str().into_iter().chain(texts(&schema["type"]));
+    let types: Vec<_> = types.filter(|one| *one != "null").map(name).collect();
+    format!("wanted {}, found {}", types.join(" or "), found(value))
+}
+
+pub(super) fn found(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "a table".into(),
+        other => other.to_string(),
+    }
+}
+
+/// A text as it may stand in a message: short, and with nothing that a terminal obeys.
+pub(super) fn quoted(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let short: String = text.chars().take(SHOWN).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("{short:?}{more}")
+}
+
+fn span_fault(schema: &Value, text: &str) -> Option<String> {
+    let Ok(span) = text.parse::<Span>() else {
+        return Some(wanted(schema, &Value::String(text.into())));
+    };
+    let least = schema["x-least"].as_str()?.parse::<Span>().ok()?.0;
+    (span.0 < least).then(|| format!("wanted at least {}, found {text:?}", Span(least)))
+}
+
+/// What keeps a text from being of its schema's format.
+pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
+    match schema["format"].as_str() {
+        Some("glob") => globset::Glob::new(text)
+            .err()
+            .map(|error| format!("wanted a glob, found {}: {}", quoted(text), error.kind())),
+        Some("regex") => regex::Regex::new(text).err().map(|error| {
+            // The last line of the regex crate's drawing is what it has to say.
+            let error = error.to_string();
+            let said = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("wanted a regular expression, found {}: {said}", quoted(text))
+        }),
+        Some("span") => span_fault(schema, text),
+        _ => None,
+    }
+}

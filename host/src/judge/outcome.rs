@@ -1,0 +1,99 @@
+//! How a policy's work ended: an enum, so that nobody has to search a text.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How one evaluation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It returned a verdict, and the verdict is sound.
+    Verdict,
+    /// It returned a verdict that cannot be true: wrong lengths, counts that do not add up, figures out of range.
+    BadVerdict(String),
+    /// It declined to judge, with its own words.
+    Declined(String),
+    /// It broke: panic, out of bounds, stack exhausted.
+    Trap(String),
+    /// It ran longer than it may.
+    Deadline(Duration),
+    /// It broke after it was refused more memory.
+    Memory {
+        /// What it asked for in all, bytes.
+        asked: usize,
+        /// What it may have, bytes.
+        limit: usize,
+    },
+    /// Its answer was larger than it may be, bytes.
+    Flood(usize),
+    /// Its settings are wrong.
+    BadSettings(Vec<SettingsProblem>),
+    /// It is made for another version of the interface.
+    WrongVersion(String),
+    /// It is no policy at all.
+    NotAPolicy(String),
+}
+
+/// What is wrong with a policy's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsProblem {
+    /// JSON pointer to the key.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Outcome {
+    /// Its name on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Verdict => "verdict",
+            Self::BadVerdict(_) => "bad-verdict",
+            Self::Declined(_) => "declined",
+            Self::Trap(_) => "trap",
+            Self::Deadline(_) => "deadline",
+            Self::Memory { .. } => "memory",
+            Self::Flood(_) => "flood",
+            Self::BadSettings(_) => "bad-settings",
+            Self::WrongVersion(_) => "wrong-version",
+            Self::NotAPolicy(_) => "not-a-policy",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MIB: usize = 1 << 20;
+        match self {
+            Self::Verdict => f.write_str("judged"),
+            Self::BadVerdict(why) => write!(f, "its verdict cannot be used: {why}"),
+            Self::Declined(why) => write!(f, "it declined to judge: {why}"),
+            Self::Trap(why) => write!(f, "it broke: {why}"),
+            Self::Deadline(limit) => write!(f, "it ran longer than {} ms", limit.as_millis()),
+            Self::Memory { asked, limit } => {
+                write!(f, "it asked for {} MiB of memory; the limit is {} MiB", asked.div_ceil(MIB), limit / MIB)
+            }
+            Self::Flood(limit) => write!(f, "its answer was larger than {} MiB", limit / MIB),
+            Self::BadSettings(problems) => {
+                f.write_str("its settings are wrong:")?;
+                problems.iter().try_for_each(|p| write!(f, " {}: {};", p.path, p.message))
+            }
+            Self::WrongVersion(what) | Self::NotAPolicy(what) => f.write_str(what),
+        }
+    }
+}
+
+/// Why a policy could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The engine itself could not be set up.
+    #[error("the WebAssembly engine does not start: {0}")]
+    Engine(String),
+    /// The policy is at fault.
+    #[error("policy {name}: {outcome}")]
+    Policy {
+        /// Its file, or `builtin`.
+        name: String,
+        /// What is wrong with it.
+        outcome: Outcome,
+    },
+}

@@ -1,0 +1,170 @@
+//! Puts sessions, agents and figures together.
+
+use super::census::{Census, Known};
+use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState};
+use super::ids;
+use super::processes::{ProcessId, Reading};
+use super::roster::{Declared, DeclaredSession, Place};
+use super::table::ProcessTable;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::PathBuf;
+
+/// The sessions that there are. Each is remembered as long as it has an agent or is declared, because its owner and
+/// its creation are those of its oldest agent, which may end long before it does.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    sessions: BTreeMap<String, Session>,
+    /// The agents of the present look.
+    rows: Vec<Row>,
+}
+
+/// An agent that has no figures yet.
+#[derive(Debug)]
+struct Row {
+    session: String,
+    root: Option<ProcessId>,
+    agent: Agent,
+}
+
+impl Sessions {
+    /// Takes up what is declared, and then those agents that are not.
+    pub fn gather(&mut self, declared: Declared, census: &mut Census) {
+        self.rows.clear();
+        let mut before = std::mem::take(&mut self.sessions);
+        let mut by_root: HashMap<PathBuf, Option<&str>> = HashMap::new();
+        let me = census.me();
+        for session in &declared.sessions {
+            if let Some(root) = &session.root_path {
+                let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
+                // Agents in a folder that two sessions claim belong to neither for that.
+                by_root.entry(root).and_modify(|id| *id = None).or_insert(Some(session.id.as_str()));
+            }
+            let earliest = before.remove(session.id.as_str()).and_then(|known| known.created_at_ms);
+            self.sessions.insert(session.id.to_string(), declared_session(session, &me, earliest));
+        }
+        for agent in declared.agents {
+            self.rows.push(declared_row(agent));
+        }
+        for known in census.undeclared() {
+            let claimed = known.root.as_deref().ok().and_then(|root| *by_root.get(root)?);
+            let session = claimed.unwrap_or(&known.session);
+            if !self.sessions.contains_key(session) {
+                let new = before.remove(session).unwrap_or_else(|| discovered_session(known));
+                self.sessions.insert(session.to_owned(), new);
+            }
+            self.rows.push(discovered_row(session, known));
+        }
+        for row in &self.rows {
+            if let Some(session) = self.sessions.get_mut(&row.session) {
+                session.created_at_ms = session.created_at_ms.into_iter().chain(row.agent.created_at_ms).min();
+            }
+        }
+    }
+
+    /// Measures the agents and gives out the sessions. `now_ms` is when the processes were listed.
+    pub fn snapshots(&mut self, table: &mut impl ProcessTable, now_ms: u64, sources: &[SourceState]) -> Vec<Snapshot> {
+        let roots: Vec<ProcessId> = self.rows.iter().filter_map(|row| row.root).collect();
+        let mut readings = table.measure(&roots).into_iter();
+        let mut agents: BTreeMap<String, Vec<Agent>> = BTreeMap::new();
+        for row in self.rows.drain(..) {
+            let reading = row.root.and_then(|_| readings.next());
+            agents.entry(row.session).or_default().push(with_figures(row.agent, reading));
+        }
+        let cores = table.cores();
+        let snapshot = |session: &Session| {
+            let mut agents = agents.remove(&session.id).unwrap_or_default();
+            agents.sort_by(|a, b| age(a).cmp(&age(b)));
+            Snapshot { now_ms, cores, session: session.clone(), agents, sources: sources.to_vec() }
+        };
+        self.sessions.values().map(snapshot).collect()
+    }
+}
+
+/// The oldest comes first; one whose start is not known comes last.
+fn age(agent: &Agent) -> (u64, &str) {
+    (agent.created_at_ms.unwrap_or(u64::MAX), &agent.id)
+}
+
+fn declared_session(declared: &DeclaredSession, me: &str, earliest: Option<u64>) -> Session {
+    Session {
+        id: declared.id.to_string(),
+        name: declared.name.clone().unwrap_or_else(|| declared.id.to_string()),
+        root_path: declared.root_path.as_deref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+        owner: declared.owner.clone().unwrap_or_else(|| me.to_owned()),
+        created_at_ms: declared.declared_at_ms.into_iter().chain(earliest).min(),
+    }
+}
+
+fn discovered_session(known: &Known) -> Session {
+    let (name, root_path) = match &known.root {
+        Ok(root) => (ids::folder_name(root), root.to_string_lossy().into_owned()),
+        Err(_) => ("unplaced".to_owned(), String::new()),
+    };
+    Session {
+        id: known.session.clone(),
+        name,
+        root_path,
+        owner: known.owner.clone(),
+        created_at_ms: known.created_at_ms,
+    }
+}
+
+fn discovered_row(session: &str, known: &Known) -> Row {
+    let mut agent = blank(ids::agent_id(&known.kind, known.id), known.name.clone());
+    describe(&mut agent, known);
+    if let Err(why) = &known.root {
+        agent.unmeasured.push(Gap { field: "session", reason: why.clone() });
+    }
+    Row { session: session.to_owned(), root: Some(known.id), agent }
+}
+
+fn declared_row(Place { session, agent: declared, known, state, note }: Place) -> Row {
+    let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
+    agent.specialization = declared.specialization;
+    agent.process = state;
+    agent.unmeasured.extend(note.map(|reason| Gap { field: "process", reason }));
+    if let Some(known) = &known {
+        describe(&mut agent, known);
+    }
+    agent.created_at_ms = agent.created_at_ms.or(declared.declared_at_ms);
+    Row { session: session.to_string(), root: known.map(|known| known.id), agent }
+}
+
+fn blank(id: String, name: String) -> Agent {
+    Agent {
+        id,
+        name,
+        specialization: None,
+        kind: "process".to_owned(),
+        created_at_ms: None,
+        process_id: None,
+        terminal: None,
+        process: ProcessState::Gone,
+        exit_code: None,
+        metrics: Metrics::default(),
+        counters: None,
+        trend: None,
+        evidence: Vec::new(),
+        unmeasured: Vec::new(),
+    }
+}
+
+fn describe(agent: &mut Agent, known: &Known) {
+    agent.kind = known.kind.to_string();
+    agent.created_at_ms = known.created_at_ms;
+    agent.process_id = Some(known.id.pid);
+    agent.terminal.clone_from(&known.terminal);
+    agent.unmeasured.extend(known.doubt.clone().map(|reason| Gap { field: "kind", reason }));
+}
+
+fn with_figures(mut agent: Agent, reading: Option<Reading>) -> Agent {
+    if let Some(reading) = reading {
+        agent.process = reading.state;
+        agent.exit_code = reading.exit_code;
+        agent.metrics = reading.metrics;
+        agent.counters = Some(Counters { cpu_time: reading.cpu_time, io_bytes: reading.io_bytes });
+        agent.unmeasured.extend(reading.unmeasured);
+    }
+    agent
+}

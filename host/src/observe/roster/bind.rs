@@ -1,0 +1,186 @@
+//! Which process a declared agent is: found once, then meant for good.
+
+use super::file::Stamp;
+use super::{Locator, Roster};
+use crate::names::{AgentName, SessionId};
+use crate::observe::facts::ProcessState;
+use crate::observe::processes::{Details, Liveness, Process, ProcessId};
+use crate::observe::table::ProcessTable;
+use regex::Regex;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// A process may seem to start so long after it did: start times are derived from a boot time that drifts.
+const DRIFT_MS: u64 = 60_000;
+
+/// A pid file holds a number and a line's end; what is longer is something else.
+const LONGEST_PID_FILE: u64 = 64;
+
+/// Where an agent is declared: the source's number, the session, the agent.
+pub type Key = (usize, SessionId, AgentName);
+
+/// The process of a declared agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// This one, which may have ended since; and what is to be known about the choice.
+    Process(ProcessId, Option<String>),
+    /// It is alive, but this user may not see which process it is.
+    Unreadable(String),
+    /// It has none on this machine.
+    Elsewhere,
+    /// There is none, or none any more.
+    Nothing(String),
+}
+
+/// What was found for every declared agent so far.
+#[derive(Debug, Default)]
+pub struct Bindings {
+    bound: HashMap<Key, Binding>,
+    looks: u64,
+}
+
+/// What was found for one declared agent.
+#[derive(Debug)]
+struct Binding {
+    locator: Locator,
+    found: Found,
+    /// The pid file that `found` was read from.
+    stamp: Option<Stamp>,
+    /// Whether every process was looked at since the last match ended: then only new ones can match.
+    searched: bool,
+    look: u64,
+}
+
+impl Bindings {
+    /// Begins a new look at all declared agents, and forgets those that the last look did not ask for.
+    pub fn begin(&mut self) {
+        let last = self.looks;
+        self.bound.retain(|_, binding| binding.look == last);
+        self.looks += 1;
+    }
+
+    /// The process of one declared agent. `fresh` are the processes that run a program which no look before saw.
+    pub fn find(
+        &mut self,
+        key: Key,
+        locator: &Locator,
+        roster: &Roster,
+        table: &impl ProcessTable,
+        fresh: &[ProcessId],
+    ) -> Found {
+        let binding = match self.bound.remove(&key).filter(|known| known.locator == *locator) {
+            Some(known) => known.again(table, fresh),
+            None => Binding::first(locator.clone(), roster, table),
+        };
+        let found = binding.found.clone();
+        self.bound.insert(key, Binding { look: self.looks, ..binding });
+        found
+    }
+}
+
+impl Binding {
+    fn first(locator: Locator, roster: &Roster, table: &impl ProcessTable) -> Self {
+        let mut stamp = None;
+        let found = match &locator {
+            Locator::Pid { pid, start } => by_pid(table, *pid, *start, roster.written_at_ms, "the roster"),
+            Locator::PidFile(file) => {
+                stamp = Stamp::of(file).ok();
+                by_file(table, file, stamp)
+            }
+            Locator::Match(pattern) => by_command(pattern, table.processes()),
+            Locator::Elsewhere => Found::Elsewhere,
+            Locator::Exactly { machine, id } => {
+                let here = table.machine();
+                if machine.boot_id != here.boot_id {
+                    Found::Nothing("the machine was started anew since".to_owned())
+                } else if machine.pid_namespace != here.pid_namespace {
+                    Found::Unreadable("declared in another pid namespace".to_owned())
+                } else {
+                    Found::Process(*id, None)
+                }
+            }
+        };
+        Self { searched: !matches!(found, Found::Process(..)), locator, found, stamp, look: 0 }
+    }
+
+    fn again(mut self, table: &impl ProcessTable, fresh: &[ProcessId]) -> Self {
+        match &self.locator {
+            // The first look decides: what has the pid later is another process.
+            Locator::Pid { .. } | Locator::Exactly { .. } | Locator::Elsewhere => {}
+            Locator::PidFile(file) => match Stamp::of(file).ok() {
+                same if same == self.stamp => {}
+                // A daemon that ends takes its pid file away; how its process ended is still worth knowing.
+                None if matches!(self.found, Found::Process(..)) => {}
+                stamp => (self.found, self.stamp) = (by_file(table, file, stamp), stamp),
+            },
+            Locator::Match(_) if matches!(self.found, Found::Process(id, _) if is_alive(table, id)) => {}
+            Locator::Match(pattern) => {
+                let found = if self.searched {
+                    by_command(pattern, fresh.iter().filter_map(|id| table.get(id.pid)))
+                } else {
+                    by_command(pattern, table.processes())
+                };
+                self.searched = !matches!(found, Found::Process(..));
+                if !self.searched {
+                    self.found = found;
+                }
+            }
+        }
+        self
+    }
+}
+
+/// The process that has the pid now, unless it started after somebody wrote the pid down.
+fn by_pid(table: &impl ProcessTable, pid: u32, start: Option<u64>, written_at_ms: Option<u64>, writer: &str) -> Found {
+    let Some(process) = table.get(pid) else {
+        return match table.state_of(ProcessId { pid, start: start.unwrap_or_default() }) {
+            Liveness::Unreadable => Found::Unreadable(format!("process {pid} may not be seen by this user")),
+            _ => Found::Nothing(format!("there is no process {pid}")),
+        };
+    };
+    if start.is_some_and(|start| start != process.id.start) {
+        return Found::Nothing(format!("process {pid} is another one: its start is {}", process.id.start));
+    }
+    let is_younger = written_at_ms.is_some_and(|written| process.started_at_ms > written.saturating_add(DRIFT_MS));
+    if start.is_none() && is_younger {
+        return Found::Nothing(format!("process {pid} is another one: it started after {writer} was written"));
+    }
+    Found::Process(process.id, None)
+}
+
+fn by_file(table: &impl ProcessTable, file: &Path, stamp: Option<Stamp>) -> Found {
+    let read = match stamp {
+        Some(stamp) if stamp.size() > LONGEST_PID_FILE => Err("too long".to_owned()),
+        _ => fs::read_to_string(file).map_err(|error| error.to_string()),
+    };
+    let pid = read.and_then(|text| text.trim().parse().map_err(|_| "holds no pid".to_owned()));
+    match pid {
+        Ok(pid) => by_pid(table, pid, None, stamp.and_then(|stamp| stamp.modified_ms()), "its pid file"),
+        Err(why) => Found::Nothing(format!("pid file {}: {why}", file.display())),
+    }
+}
+
+/// The oldest process whose command line matches. This program itself is not meant: the pattern may stand in its own.
+fn by_command<'a>(pattern: &Regex, among: impl Iterator<Item = &'a Process>) -> Found {
+    let matches = |process: &&Process| {
+        let Details::Read(program) = &process.details else { return false };
+        process.id.pid != std::process::id()
+            && process.state != ProcessState::Zombie
+            && program.argv.as_ref().is_ok_and(|argv| !argv.is_empty() && pattern.is_match(&argv.join(" ")))
+    };
+    let mut found: Vec<ProcessId> = among.filter(matches).map(|process| process.id).collect();
+    found.sort_unstable_by_key(|id| (id.start, id.pid));
+    match found.as_slice() {
+        [] => Found::Nothing("no process matches".to_owned()),
+        [only] => Found::Process(*only, None),
+        [oldest, others @ ..] => {
+            let count = others.len() + 1;
+            Found::Process(*oldest, Some(format!("{count} processes match; this is the oldest")))
+        }
+    }
+}
+
+fn is_alive(table: &impl ProcessTable, id: ProcessId) -> bool {
+    matches!(table.state_of(id), Liveness::Alive | Liveness::Unreadable)
+}

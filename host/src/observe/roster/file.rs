@@ -1,0 +1,199 @@
+//! Rosters in files.
+
+use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
+use crate::config::{Checked, Origins, Problem, Problems, check_toml};
+use crate::names::{AgentName, SessionId};
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A roster file's content, as people write it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    /// Sessions that this file declares.
+    #[serde(default, rename = "session")]
+    #[schemars(extend("x-unique" = "id"))]
+    sessions: Vec<Session>,
+}
+
+/// A session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Session {
+    /// Its id.
+    id: SessionId,
+    /// What people call it; its id where this is left out.
+    name: Option<String>,
+    /// The project's top folder. One that is not absolute stands beside this file.
+    root_path: Option<PathBuf>,
+    /// Its agents.
+    #[serde(default, rename = "agent")]
+    #[schemars(extend("x-unique" = "name"))]
+    agents: Vec<Agent>,
+}
+
+/// An agent. Exactly one of `pid`, `pid_file` and `match` says which process it is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Agent {
+    /// What people call it; unique in its session.
+    name: AgentName,
+    /// What it is for.
+    specialization: Option<String>,
+    /// Its process.
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
+    pid: Option<u32>,
+    /// The raw start token of `pid`: field 22 of `/proc/PID/stat` on Linux.
+    #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
+    start: Option<u64>,
+    /// A file that holds its pid. One that is not absolute stands beside this file.
+    pid_file: Option<PathBuf>,
+    /// A regular expression over its command line, the slots joined by a space.
+    #[serde(rename = "match")]
+    matching: Option<String>,
+}
+
+/// A roster file, read again when it changes.
+#[derive(Debug)]
+pub struct FileSource {
+    file: PathBuf,
+    seen: Option<Stamp>,
+    roster: Arc<Roster>,
+    error: Option<String>,
+}
+
+impl FileSource {
+    /// A source that has not read its file yet.
+    pub fn new(file: PathBuf) -> Self {
+        Self { file, seen: None, roster: Arc::default(), error: None }
+    }
+
+    fn read_file(&mut self, stamp: Stamp) -> io::Result<()> {
+        let text = fs::read_to_string(&self.file)?;
+        match check_toml::<Content>(&text, &self.file).and_then(|content| self.declared(content, stamp)) {
+            Ok(roster) => (self.roster, self.error) = (Arc::new(roster), None),
+            // What it said before still holds: an editor saves a file half-done, and no agent ends by that.
+            Err(problems) => self.error = Some(problems.to_string()),
+        }
+        self.seen = Some(stamp);
+        Ok(())
+    }
+
+    fn declared(&self, content: Checked<Content>, stamp: Stamp) -> Result<Roster, Problems> {
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let mut problems = Vec::new();
+        let mut sessions = Vec::new();
+        for (at, session) in content.value.sessions.into_iter().enumerate() {
+            let mut agents = Vec::new();
+            for (nth, agent) in session.agents.into_iter().enumerate() {
+                let key = format!("session[{at}].agent[{nth}]");
+                match locator(&agent, folder, &key, &content.origins) {
+                    Ok(process) => agents.push(DeclaredAgent {
+                        name: agent.name,
+                        specialization: agent.specialization,
+                        process,
+                        declared_at_ms: None,
+                    }),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            sessions.push(DeclaredSession {
+                id: session.id,
+                name: session.name,
+                root_path: session.root_path.map(|path| folder.join(path)),
+                owner: None,
+                declared_at_ms: None,
+                agents,
+            });
+        }
+        if problems.is_empty() {
+            Ok(Roster { sessions, written_at_ms: stamp.modified_ms() })
+        } else {
+            Err(Problems(problems))
+        }
+    }
+}
+
+impl Source for FileSource {
+    fn name(&self) -> String {
+        format!("roster:{}", self.file.display())
+    }
+
+    fn read(&mut self) -> (Arc<Roster>, Option<String>) {
+        match Stamp::of(&self.file) {
+            Ok(stamp) if self.seen == Some(stamp) => {}
+            Ok(stamp) => {
+                if let Err(error) = self.read_file(stamp) {
+                    self.seen = None;
+                    self.error = Some(error.to_string());
+                }
+            }
+            Err(error) => {
+                self.seen = None;
+                if error.kind() == io::ErrorKind::NotFound {
+                    self.roster = Arc::default();
+                }
+                self.error = Some(error.to_string());
+            }
+        }
+        (Arc::clone(&self.roster), self.error.clone())
+    }
+}
+
+/// Which process an agent is, by the one key that says so.
+fn locator(agent: &Agent, folder: &Path, key: &str, origins: &Origins) -> Result<Locator, Problem> {
+    if agent.start.is_some() && agent.pid.is_none() {
+        return Err(origins.problem(&format!("{key}.start"), "only has a meaning together with pid"));
+    }
+    match (agent.pid, &agent.pid_file, &agent.matching) {
+        (Some(pid), None, None) => Ok(Locator::Pid { pid, start: agent.start }),
+        (None, Some(file), None) => Ok(Locator::PidFile(folder.join(file))),
+        (None, None, Some(pattern)) => Regex::new(pattern)
+            .map(Locator::Match)
+            .map_err(|error| origins.problem(&format!("{key}.match"), error.to_string())),
+        _ => Err(origins.problem(key, "wanted exactly one of pid, pid_file and match")),
+    }
+}
+
+/// What changes when a file's content does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    modified: Option<SystemTime>,
+    size: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    /// The stamp of a plain file.
+    ///
+    /// # Errors
+    /// There is none, or it is something else: a pipe would never end.
+    pub(super) fn of(file: &Path) -> io::Result<Self> {
+        let found = fs::metadata(file)?;
+        if !found.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
+        }
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(&found);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Ok(Self { modified: found.modified().ok(), size: found.len(), inode })
+    }
+
+    /// When the file was written, Unix milliseconds.
+    pub(super) fn modified_ms(&self) -> Option<u64> {
+        let since_epoch = self.modified?.duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(since_epoch.as_millis()).ok()
+    }
+
+    /// Its size in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+}

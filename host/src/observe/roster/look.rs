@@ -1,0 +1,130 @@
+//! All rosters together: who is declared now, and which process each is.
+
+use super::bind::{Bindings, Found};
+use super::{DeclaredAgent, DeclaredSession, Source};
+use crate::names::{AgentName, SessionId};
+use crate::observe::census::{Census, Known};
+use crate::observe::facts::{ProcessState, SourceState};
+use crate::observe::processes::ProcessId;
+use crate::observe::table::ProcessTable;
+use std::collections::{HashMap, HashSet};
+
+/// All sources of declared agents.
+pub struct Rosters {
+    sources: Vec<Box<dyn Source>>,
+    bindings: Bindings,
+    states: Vec<SourceState>,
+}
+
+/// What is declared now.
+#[derive(Debug, Default)]
+pub struct Declared {
+    /// The sessions, without their agents.
+    pub sessions: Vec<DeclaredSession>,
+    /// The agents of all sessions.
+    pub agents: Vec<Place>,
+}
+
+/// A declared agent with its process.
+#[derive(Debug)]
+pub struct Place {
+    /// The session that it is declared in.
+    pub session: SessionId,
+    /// What was declared.
+    pub agent: DeclaredAgent,
+    /// Its root process, where one was found.
+    pub known: Option<Known>,
+    /// The state of one without a process.
+    pub state: ProcessState,
+    /// What is to be known about how its process was found, or not.
+    pub note: Option<String>,
+}
+
+impl Rosters {
+    /// Rosters that have not been read yet; the first that says something counts.
+    pub fn new(sources: Vec<Box<dyn Source>>) -> Self {
+        Self { sources, bindings: Bindings::default(), states: Vec::new() }
+    }
+
+    /// What the sources were like at the last look.
+    pub fn sources(&self) -> &[SourceState] {
+        &self.states
+    }
+
+    /// Reads all sources. `listed`: the processes could be listed at least once.
+    pub fn look(&mut self, table: &impl ProcessTable, census: &mut Census, listed: bool) -> Declared {
+        self.bindings.begin();
+        self.states.clear();
+        let mut declared = Declared::default();
+        let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();
+        let mut owners: HashMap<ProcessId, AgentName> = HashMap::new();
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            let (roster, error) = source.read();
+            let mut problems: Vec<String> = error.into_iter().collect();
+            for session in &roster.sessions {
+                declared.add_session(session);
+                for agent in &session.agents {
+                    if !names.insert((session.id.clone(), agent.name.clone())) {
+                        problems.push(format!("session {}: {} is declared before", session.id, agent.name));
+                        continue;
+                    }
+                    let found = if listed {
+                        let key = (number, session.id.clone(), agent.name.clone());
+                        self.bindings.find(key, &agent.process, &roster, table, census.fresh())
+                    } else {
+                        Found::Unreadable("the processes cannot be listed".to_owned())
+                    };
+                    let place = Place::new(session.id.clone(), agent.clone(), found, table, census);
+                    if let Some(known) = &place.known {
+                        if let Some(owner) = owners.get(&known.id) {
+                            let pid = known.id.pid;
+                            problems.push(format!(
+                                "session {}: {} is process {pid}, which is {owner}",
+                                session.id, agent.name
+                            ));
+                            continue;
+                        }
+                        owners.insert(known.id, agent.name.clone());
+                    }
+                    declared.agents.push(place);
+                }
+            }
+            let error = (!problems.is_empty()).then(|| problems.join("\n"));
+            self.states.push(SourceState { name: source.name(), error });
+        }
+        declared
+    }
+}
+
+impl Declared {
+    /// Takes up a session, or what the first source left unsaid about it.
+    fn add_session(&mut self, new: &DeclaredSession) {
+        match self.sessions.iter_mut().find(|session| session.id == new.id) {
+            None => self.sessions.push(DeclaredSession { agents: Vec::new(), ..new.clone() }),
+            Some(session) => {
+                session.name = session.name.take().or_else(|| new.name.clone());
+                session.root_path = session.root_path.take().or_else(|| new.root_path.clone());
+                session.owner = session.owner.take().or_else(|| new.owner.clone());
+                session.declared_at_ms = session.declared_at_ms.into_iter().chain(new.declared_at_ms).min();
+            }
+        }
+    }
+}
+
+impl Place {
+    fn new(
+        session: SessionId,
+        agent: DeclaredAgent,
+        found: Found,
+        table: &impl ProcessTable,
+        census: &mut Census,
+    ) -> Self {
+        let (known, state, note) = match found {
+            Found::Process(id, note) => (Some(census.declare(id, table).clone()), ProcessState::Gone, note),
+            Found::Unreadable(why) => (None, ProcessState::Unreadable, Some(why)),
+            Found::Elsewhere => (None, ProcessState::NotLocal, None),
+            Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
+        };
+        Self { session, agent, known, state, note }
+    }
+}

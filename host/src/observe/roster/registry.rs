@@ -1,0 +1,79 @@
+//! Agents that were registered by hand or by an orchestrator.
+
+use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
+use crate::observe::processes::{Machine, ProcessId};
+use crate::store::Store;
+use crate::store::registry::Registration;
+use std::sync::Arc;
+
+/// The registry as a source.
+#[derive(Debug)]
+pub struct RegistrySource {
+    store: Arc<Store>,
+    last: Vec<Registration>,
+    roster: Arc<Roster>,
+}
+
+impl RegistrySource {
+    /// A source that has not read the registry yet.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self { store, last: Vec::new(), roster: Arc::default() }
+    }
+}
+
+impl Source for RegistrySource {
+    fn name(&self) -> String {
+        "registry".to_owned()
+    }
+
+    fn read(&mut self) -> (Arc<Roster>, Option<String>) {
+        let error = match self.store.list() {
+            Ok(registrations) if registrations == self.last => None,
+            Ok(registrations) => {
+                self.roster = Arc::new(roster(&registrations));
+                self.last = registrations;
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        (Arc::clone(&self.roster), error)
+    }
+}
+
+/// The registrations as a roster. The oldest of a session's registrations says whose the session is.
+fn roster(registrations: &[Registration]) -> Roster {
+    let mut sessions: Vec<DeclaredSession> = Vec::new();
+    for registration in registrations {
+        let at = sessions.iter().position(|session| session.id == registration.session_id).unwrap_or_else(|| {
+            sessions.push(DeclaredSession {
+                name: registration.session_name.clone(),
+                root_path: registration.root_path.clone().map(Into::into),
+                ..DeclaredSession::new(registration.session_id.clone())
+            });
+            sessions.len() - 1
+        });
+        let session = &mut sessions[at];
+        if session.declared_at_ms.is_none_or(|earliest| registration.registered_at_ms < earliest) {
+            session.declared_at_ms = Some(registration.registered_at_ms);
+            session.owner = Some(registration.owner.clone());
+        }
+        session.agents.push(agent(registration));
+    }
+    Roster { sessions, written_at_ms: None }
+}
+
+fn agent(registration: &Registration) -> DeclaredAgent {
+    let process = match &registration.process {
+        None => Locator::Elsewhere,
+        Some(process) => Locator::Exactly {
+            machine: Machine { boot_id: process.boot_id.clone(), pid_namespace: process.pid_namespace.clone() },
+            id: ProcessId { pid: process.pid, start: process.start },
+        },
+    };
+    DeclaredAgent {
+        name: registration.agent_name.clone(),
+        specialization: registration.specialization.clone(),
+        process,
+        declared_at_ms: Some(registration.registered_at_ms),
+    }
+}

@@ -1,0 +1,9 @@
+//! Where agents work: the project's top folder, the terminal, and whose they are.
+
+mod owner;
+mod repository;
+mod terminal;
+
+pub use owner::Owners;
+pub use repository::top_folder;
+pub use terminal::terminal_of;

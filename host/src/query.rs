@@ -1,0 +1,85 @@
+//! Questions that every surface can ask, and why one cannot be answered. Session ids are looked at before anything is looked up.
+
+use crate::monitor::{Ended, Find, Seen, Tick};
+use crate::names::{self, BadName};
+use crate::report::ViewError;
+use crate::store::audit::{Micros, Outcome};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a question cannot be answered; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// Not the form of an id or a name.
+    #[error("`session_id`: {0}")]
+    BadName(#[from] BadName),
+    /// No such session.
+    #[error("there is no session `{asked}`; {}", listed(.known))]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// Some of the ids that there are.
+        known: Vec<String>,
+    },
+    /// A name that several sessions have.
+    #[error("several sessions are named `{asked}`; ask for one by its id: {}", ids.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        asked: String,
+        /// Their ids.
+        ids: Vec<String>,
+    },
+    /// A view that cannot be shown.
+    #[error(transparent)]
+    View(#[from] ViewError),
+    /// Nobody looks any more.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+impl QueryError {
+    /// What the audit log calls it.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::BadName(_) | Self::View(_) => Outcome::Invalid,
+            Self::Unknown { .. } | Self::Ambiguous { .. } => Outcome::NotFound,
+            Self::Ended(_) => Outcome::Failed,
+        }
+    }
+}
+
+/// The session with this id, or the only one with this name.
+///
+/// # Errors
+/// [`QueryError::BadName`] before any look-up, [`QueryError::Unknown`] or [`QueryError::Ambiguous`] after it.
+pub fn find<'t>(tick: &'t Tick, asked: &str) -> Result<&'t Arc<Seen>, QueryError> {
+    const NAMED: usize = 8;
+    names::check_session_name(asked)?;
+    match tick.find(asked) {
+        Find::One(seen) => Ok(seen),
+        Find::Several(ids) => Err(QueryError::Ambiguous {
+            asked: asked.to_owned(),
+            ids: ids.into_iter().map(str::to_owned).collect(),
+        }),
+        Find::None => Err(QueryError::Unknown {
+            asked: asked.to_owned(),
+            known: tick.sessions.iter().take(NAMED).map(|s| s.facts.session.id.clone()).collect(),
+        }),
+    }
+}
+
+fn listed(ids: &[String]) -> String {
+    if ids.is_empty() { "no session is seen here at all".to_owned() } else { format!("there are {}", ids.join(", ")) }
+}
+
+/// What a tick and an answer took, as the audit log notes it.
+pub fn micros(tick: Option<&Tick>, report: Duration, total: Duration) -> Micros {
+    let micros = |d: Duration| u64::try_from(d.as_micros()).unwrap_or(u64::MAX);
+    let timings = tick.map(|t| t.timings).unwrap_or_default();
+    Micros {
+        observe: micros(timings.observe),
+        judge: micros(timings.judge),
+        report: micros(report),
+        total: micros(total),
+    }
+}

@@ -1,0 +1,294 @@
+//! Facts and judgement to a report.
+
+use super::view::{Cursor, View};
+use super::{
+    ActivityReport, ActivityState, AgentReport, AgentStatus, Attention, CheckOutcome, CheckResult, DecidedBy,
+    HealthReport, HealthStatus, MetricsReport, PolicyReport, Report, SCHEMA, SessionHealth, SessionMetrics,
+    SourceReport, TerminalReport, clean,
+};
+use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
+use crate::observe::facts::{self, MemoryMethod, ProcessState, Snapshot};
+
+/// The report of one session as `view` wants it.
+pub fn report(facts: &Snapshot, judgement: &Judgement, view: &View, age_ms: u64) -> Report {
+    let verdict = judgement.verdict.as_ref();
+    let page = Page::of(facts, verdict, view);
+    let observed_at = time(facts.now_ms);
+    let agents = page.agents.iter().map(|&i| agent(facts, judgement, i, view, &observed_at)).collect();
+    Report {
+        schema: SCHEMA,
+        success: true,
+        session_id: facts.session.id.clone(),
+        session_name: clean(&facts.session.name),
+        root_path: clean(&facts.session.root_path),
+        created_at: facts.session.created_at_ms.map(time),
+        age_ms,
+        agent_count: facts.agents.len(),
+        partial: partial(facts, verdict),
+        truncated: page.next.is_some(),
+        next_cursor: page.next.map(|c| c.to_string()),
+        session_metrics: verdict.map(|v| session_metrics(&v.totals)),
+        session_health: verdict.map_or(SessionHealth::Unknown, |v| session_health(v.health)),
+        session_score: verdict.map(|v| v.score),
+        session_checks: verdict.map(|v| v.checks.iter().map(check).collect()).unwrap_or_default(),
+        attention: verdict.map(|v| attention(facts, v, view.limit)).unwrap_or_default(),
+        agents,
+        sources: facts.sources.iter().map(source).collect(),
+        policies: judgement.policies.iter().map(policy).collect(),
+        observed_at,
+    }
+}
+
+/// The agents that a view lists.
+struct Page {
+    agents: Vec<usize>,
+    next: Option<Cursor>,
+}
+
+impl Page {
+    fn of(facts: &Snapshot, verdict: Option<&Verdict>, view: &View) -> Self {
+        let wanted = |&i: &usize| {
+            let (status, activity) = status_and_activity(verdict, i);
+            view.only.is_empty() || view.only.iter().any(|filter| filter.matches(status, activity))
+        };
+        let after = |&i: &usize| view.cursor.as_ref().is_none_or(|cursor| Cursor::at(&facts.agents[i]) > *cursor);
+        let mut agents: Vec<usize> =
+            (0..facts.agents.len()).filter(after).filter(wanted).take(view.limit + 1).collect();
+        let next = if agents.len() > view.limit {
+            agents.truncate(view.limit);
+            agents.last().map(|&i| Cursor::at(&facts.agents[i]))
+        } else {
+            None
+        };
+        Self { agents, next }
+    }
+}
+
+fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, ActivityState) {
+    match verdict {
+        Some(v) => (agent_status(v.agents[i].status), activity_state(v.agents[i].activity)),
+        None => (AgentStatus::Unknown, ActivityState::Unknown),
+    }
+}
+
+/// Ended agents have nothing left to measure; all others should have no gap.
+fn partial(facts: &Snapshot, verdict: Option<&Verdict>) -> bool {
+    let has_gap = |a: &facts::Agent| {
+        !a.unmeasured.is_empty()
+            && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
+    };
+    verdict.is_none() || facts.sources.iter().any(|s| s.error.is_some()) || facts.agents.iter().any(has_gap)
+}
+
+fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observed_at: &str) -> AgentReport {
+    let fact = &facts.agents[i];
+    let verdict = judgement.verdict.as_ref().map(|v| &v.agents[i]);
+    let iterm_tab_id = fact.terminal.as_ref().filter(|t| t.app == "iterm2").map(|t| clean(&t.id));
+    AgentReport {
+        agent_id: fact.id.clone(),
+        agent_name: clean(&fact.name),
+        specialization: fact.specialization.as_deref().map(clean),
+        kind: clean(&fact.kind),
+        status: verdict.map_or(AgentStatus::Unknown, |v| agent_status(v.status)),
+        created_at: fact.created_at_ms.map(time),
+        process_id: fact.process_id,
+        iterm_tab_id,
+        terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: t.app, id: clean(&t.id) }),
+        activity: verdict.map_or_else(|| not_judged(&judgement.policies), activity),
+        work: None,
+        metrics: view.metrics.then(|| metrics(fact)),
+        health: view.health.then(|| HealthReport {
+            status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),
+            score: verdict.map(|v| v.score),
+            last_check: observed_at.to_owned(),
+            check_results: verdict.map(|v| v.checks.iter().map(check).collect()).unwrap_or_default(),
+        }),
+    }
+}
+
+fn activity(v: &judge::AgentVerdict) -> ActivityReport {
+    ActivityReport {
+        state: activity_state(v.activity),
+        reason: clean(&v.reason),
+        since: v.since_ms.map(|ms| time(whole(ms))),
+        decided_by: decided_by(v.decided_by),
+        inferred: v.inferred,
+    }
+}
+
+/// What an agent does where no policy came to a verdict: nobody knows, and why.
+fn not_judged(policies: &[Evaluation]) -> ActivityReport {
+    let reason = match policies.last() {
+        Some(policy) => format!("not judged: policy {}: {}", policy.name, policy.outcome),
+        None => "not judged: there is no policy".to_owned(),
+    };
+    ActivityReport {
+        state: ActivityState::Unknown,
+        reason: clean(&reason),
+        since: None,
+        decided_by: DecidedBy::Process,
+        inferred: false,
+    }
+}
+
+fn metrics(fact: &facts::Agent) -> MetricsReport {
+    let m = &fact.metrics;
+    MetricsReport {
+        cpu_percent: m.cpu_percent.map(hundredths),
+        memory_mb: m.memory_bytes.map(|b| mebibytes(b as f64)),
+        memory_method: match m.memory_method {
+            MemoryMethod::Pss => "pss",
+            MemoryMethod::Estimate => "estimate",
+            MemoryMethod::Resident => "resident",
+        },
+        file_descriptors: m.file_descriptors,
+        thread_count: m.threads,
+        process_count: m.processes,
+        read_mb: m.read_bytes.map(|b| mebibytes(b as f64)),
+        written_mb: m.written_bytes.map(|b| mebibytes(b as f64)),
+        unmeasured: fact.unmeasured.iter().map(|gap| (reported_name(gap.field), clean(&gap.reason))).collect(),
+    }
+}
+
+/// The name that a fact's field has in the report.
+fn reported_name(field: &'static str) -> &'static str {
+    match field {
+        "cpu-percent" => "cpu_percent",
+        "memory-bytes" => "memory_mb",
+        "file-descriptors" => "file_descriptors",
+        "threads" => "thread_count",
+        "processes" => "process_count",
+        "read-bytes" => "read_mb",
+        "written-bytes" => "written_mb",
+        other => other,
+    }
+}
+
+fn session_metrics(t: &judge::Totals) -> SessionMetrics {
+    SessionMetrics {
+        total_cpu_percent: hundredths(t.cpu_percent),
+        total_memory_mb: mebibytes(t.memory_bytes),
+        total_file_descriptors: whole(t.file_descriptors),
+        total_threads: whole(t.threads),
+        total_processes: whole(t.processes),
+        active_agents: t.active,
+        degraded_agents: t.degraded,
+        failed_agents: t.failed,
+        offline_agents: t.offline,
+        unknown_agents: t.unknown,
+        waiting_agents: t.waiting,
+        unmeasured_agents: t.unmeasured,
+    }
+}
+
+/// Urgent ones first, as the policy put them; not more than agents are listed.
+fn attention(facts: &Snapshot, verdict: &Verdict, limit: usize) -> Vec<Attention> {
+    let row = |advice: &judge::Advice| Attention {
+        agent_id: advice.agent.map(|i| facts.agents[i as usize].id.clone()),
+        why: clean(&advice.why),
+        action: clean(&advice.action),
+    };
+    verdict.advice.iter().take(limit).map(row).collect()
+}
+
+fn check(c: &judge::Check) -> CheckResult {
+    CheckResult {
+        name: clean(&c.name),
+        outcome: match c.outcome {
+            judge::CheckOutcome::Pass => CheckOutcome::Pass,
+            judge::CheckOutcome::Warn => CheckOutcome::Warn,
+            judge::CheckOutcome::Fail => CheckOutcome::Fail,
+            judge::CheckOutcome::Unknown => CheckOutcome::Unknown,
+        },
+        detail: clean(&c.detail),
+        value: c.value.map(hundredths),
+        limit: c.limit.map(hundredths),
+    }
+}
+
+fn source(s: &facts::SourceState) -> SourceReport {
+    SourceReport { name: clean(&s.name), ok: s.error.is_none(), error: s.error.as_deref().map(clean) }
+}
+
+fn policy(p: &Evaluation) -> PolicyReport {
+    PolicyReport {
+        name: clean(&p.name),
+        version: clean(&p.version),
+        digest: p.digest.clone(),
+        mode: "enforce",
+        outcome: p.outcome.name(),
+        detail: (p.outcome != Outcome::Verdict).then(|| clean(&p.outcome.to_string())),
+        micros: u64::try_from(p.took.as_micros()).unwrap_or(u64::MAX),
+    }
+}
+
+fn agent_status(status: judge::Status) -> AgentStatus {
+    match status {
+        judge::Status::Active => AgentStatus::Active,
+        judge::Status::Degraded => AgentStatus::Degraded,
+        judge::Status::Failed => AgentStatus::Failed,
+        judge::Status::Offline => AgentStatus::Offline,
+        judge::Status::Unknown => AgentStatus::Unknown,
+    }
+}
+
+fn health_status(status: judge::Status) -> HealthStatus {
+    match status {
+        judge::Status::Active | judge::Status::Offline => HealthStatus::Healthy,
+        judge::Status::Degraded => HealthStatus::Degraded,
+        judge::Status::Failed => HealthStatus::Failed,
+        judge::Status::Unknown => HealthStatus::Unknown,
+    }
+}
+
+fn activity_state(activity: judge::Activity) -> ActivityState {
+    match activity {
+        judge::Activity::Working => ActivityState::Working,
+        judge::Activity::WaitingForInput => ActivityState::WaitingForInput,
+        judge::Activity::Idle => ActivityState::Idle,
+        judge::Activity::Stalled => ActivityState::Stalled,
+        judge::Activity::Finished => ActivityState::Finished,
+        judge::Activity::Dead => ActivityState::Dead,
+        judge::Activity::Unknown => ActivityState::Unknown,
+    }
+}
+
+fn decided_by(source: judge::Source) -> DecidedBy {
+    match source {
+        judge::Source::OwnRecord => DecidedBy::OwnRecord,
+        judge::Source::Hook => DecidedBy::Hook,
+        judge::Source::Transcript => DecidedBy::Transcript,
+        judge::Source::Process => DecidedBy::Process,
+        judge::Source::Upstream => DecidedBy::Upstream,
+    }
+}
+
+pub(super) fn session_health(health: judge::Health) -> SessionHealth {
+    match health {
+        judge::Health::Empty => SessionHealth::Empty,
+        judge::Health::Healthy => SessionHealth::Healthy,
+        judge::Health::Degraded => SessionHealth::Degraded,
+        judge::Health::Critical => SessionHealth::Critical,
+        judge::Health::Unknown => SessionHealth::Unknown,
+    }
+}
+
+/// RFC 3339 in UTC, to the millisecond. Times beyond year 9999, which only a broken clock gives, stop there.
+pub(super) fn time(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
+    format!("{time:.3}")
+}
+
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+fn mebibytes(bytes: f64) -> f64 {
+    hundredths(bytes / f64::from(1 << 20))
+}
+
+/// The judge's counts and times are floats without a fraction; the check of verdicts keeps them finite.
+fn whole(value: f64) -> u64 {
+    value.max(0.0) as u64
+}

@@ -1,0 +1,63 @@
+//! The list of sessions.
+
+use super::assemble::{session_health, time};
+use super::{SessionHealth, clean};
+use crate::judge::Judgement;
+use crate::observe::facts::Snapshot;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// All sessions, a line each.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Sessions {
+    /// `headcount.sessions/1`.
+    pub schema: &'static str,
+    /// The sessions, by id.
+    pub sessions: Vec<SessionRow>,
+}
+
+/// One session.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SessionRow {
+    /// Its id.
+    pub session_id: String,
+    /// Its name.
+    pub session_name: String,
+    /// The project's top folder; empty where it is not known.
+    pub root_path: String,
+    /// Whose it is.
+    pub owner: String,
+    /// When its first agent started or it was declared, RFC 3339 in UTC.
+    pub created_at: Option<String>,
+    /// How many agents it has.
+    pub agent_count: usize,
+    /// How many of them wait for a person; null where no policy came to a verdict.
+    pub waiting_agents: Option<u32>,
+    /// Its health.
+    pub session_health: SessionHealth,
+    /// 0 (worst) to 100; null where no policy came to a verdict.
+    pub session_score: Option<u8>,
+}
+
+/// The list of `seen` sessions.
+pub fn sessions<'a>(seen: impl Iterator<Item = (&'a Snapshot, &'a Judgement)>) -> Sessions {
+    Sessions {
+        schema: "headcount.sessions/1",
+        sessions: seen.map(|(facts, judgement)| row(facts, judgement)).collect(),
+    }
+}
+
+fn row(facts: &Snapshot, judgement: &Judgement) -> SessionRow {
+    let verdict = judgement.verdict.as_ref();
+    SessionRow {
+        session_id: facts.session.id.clone(),
+        session_name: clean(&facts.session.name),
+        root_path: clean(&facts.session.root_path),
+        owner: clean(&facts.session.owner),
+        created_at: facts.session.created_at_ms.map(time),
+        agent_count: facts.agents.len(),
+        waiting_agents: verdict.map(|v| v.totals.waiting),
+        session_health: verdict.map_or(SessionHealth::Unknown, |v| session_health(v.health)),
+        session_score: verdict.map(|v| v.score),
+    }
+}

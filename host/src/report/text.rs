@@ -1,0 +1,102 @@
+//! Text that comes from agents is hostile: it may hold escape sequences, fake right-to-left order, or megabytes.
+
+/// The longest text that a report passes on, in characters.
+const MAX: usize = 256;
+
+/// `text` without anything that could act on a terminal or turn the reading order, on one line, cut to a length
+/// that fits a report. Escape sequences go with their bodies, so that no residue (`[2J`, `]0;title`) is left behind.
+pub fn clean(text: &str) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let c = match c {
+            '\u{1b}' | '\u{9b}' | '\u{9d}' | '\u{90}' | '\u{98}' | '\u{9e}' | '\u{9f}' => {
+                skip_sequence(c, &mut rest);
+                continue;
+            }
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+            c if c.is_control() || is_invisible(c) => continue,
+            c => c,
+        };
+        if length == MAX {
+            out.push('…');
+            break;
+        }
+        length += 1;
+        out.push(c);
+    }
+    out
+}
+
+/// Drops the body of an escape sequence (ECMA-48): CSI to its final byte, strings (OSC, DCS, SOS, PM, APC) to BEL or ST.
+fn skip_sequence(introducer: char, rest: &mut std::str::Chars<'_>) {
+    let kind = if introducer == '\u{1b}' { rest.next() } else { Some(introducer) };
+    match kind {
+        Some('[' | '\u{9b}') => while rest.next().is_some_and(|c| !('\u{40}'..='\u{7e}').contains(&c)) {},
+        Some(']' | 'P' | 'X' | '^' | '_' | '\u{9d}' | '\u{90}' | '\u{98}' | '\u{9e}' | '\u{9f}') => {
+            while let Some(c) = rest.next() {
+                match c {
+                    '\u{7}' | '\u{9c}' => break,
+                    '\u{1b}' => {
+                        rest.next();
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // Intermediate bytes and one final byte: charset selection and the like.
+        Some(' '..='/') => while rest.next().is_some_and(|c| (' '..='/').contains(&c)) {},
+        _ => {}
+    }
+}
+
+/// Bidirectional controls, zero-width characters and tags: they show nothing and change what is shown.
+/// The zero-width joiner stays, because emoji and Indic scripts are spelled with it.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX, clean};
+    use proptest::prelude::*;
+
+    #[test]
+    fn escape_sequences_leave_no_residue() {
+        assert_eq!(clean("a\u{1b}]0;x\u{7}\u{1b}[2J\u{202e}b👩\u{200d}🔧"), "ab👩\u{200d}🔧");
+        assert_eq!(clean("x\u{1b}]8;;http://e\u{1b}\\link\u{1b}]8;;\u{1b}\\y"), "xlinky");
+        assert_eq!(clean("\u{9b}31mred\u{1b}(B"), "red");
+        assert_eq!(clean("two\nlines\tand tab"), "two lines and tab");
+        assert_eq!(clean("日本語"), "日本語");
+    }
+
+    #[test]
+    fn an_open_sequence_takes_only_what_is_its_own() {
+        assert_eq!(clean("\u{1b}[31"), "");
+        assert_eq!(clean("\u{1b}"), "");
+        assert_eq!(clean("a\u{1b}Mb"), "ab");
+    }
+
+    #[test]
+    fn long_text_is_cut_and_says_so() {
+        let cut = clean(&"x".repeat(MAX + 1));
+        assert_eq!(cut.chars().count(), MAX + 1);
+        assert!(cut.ends_with('…'));
+        assert_eq!(clean(&"x".repeat(MAX)), "x".repeat(MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_acts_comes_through(text in any::<String>()) {
+            let clean = clean(&text);
+            prop_assert!(!clean.chars().any(|c| c.is_control() || super::is_invisible(c)));
+            prop_assert!(clean.chars().count() <= MAX + 1);
+            let again = super::clean(&clean);
+            prop_assert_eq!(again.trim_end_matches('…'), clean.trim_end_matches('…'));
+        }
+    }
+}
