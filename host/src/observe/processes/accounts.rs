@@ -57,7 +57,7 @@ pub(super) struct Spent {
     pub(super) cpu: u64,
     /// The sum of each process's CPU time over its own time between the samples, 1.0 = one core.
     pub(super) cores: f64,
-    /// Whether time has passed for its root since a sample before.
+    /// Whether time has passed for it since a sample before.
     pub(super) timed: bool,
     /// Bytes moved.
     pub(super) io: Io,
@@ -137,6 +137,15 @@ impl Accounts {
                 .map(|member| member.cpu)
                 .or(now.before)
                 .unwrap_or(now.cpu);
+            let interval = now.cpu.at.saturating_sub(baseline.at);
+            if interval.is_zero()
+                && let Some(member) = known
+            {
+                // The same sample once more.
+                members.insert(now.id.pid, member);
+                continue;
+            }
+            spent.timed |= !interval.is_zero() && (known.is_some() || now.id == now.root);
             let io_baseline = match &known {
                 Some(member) => member.io.or(now.io),
                 None if now.newcomer => Some(Io::default()),
@@ -151,7 +160,6 @@ impl Accounts {
                 .saturating_sub(baseline.own)
                 .saturating_add(settled.cpu);
             spent.cpu = spent.cpu.saturating_add(used);
-            let interval = now.cpu.at.saturating_sub(baseline.at);
             if !interval.is_zero() {
                 #[expect(
                     clippy::cast_precision_loss,
@@ -159,7 +167,6 @@ impl Accounts {
                 )]
                 let used = used as f64;
                 spent.cores += used / 1e9 / interval.as_secs_f64();
-                spent.timed |= now.id == now.root;
             }
             if let (Some(io), Some(before)) = (now.io, io_baseline) {
                 spent.io = spent.io.plus(io.since(before).since(settled.io));
@@ -185,32 +192,21 @@ impl Accounts {
         trees
     }
 
-    /// For those who live: whom they may have waited for since the last sample, the nearest first.
+    /// For those who live: whom they may have waited for since the last sample.
     ///
     /// A child's parent may have ended as well, and then what the parent had waited for went to the parent's parent.
     fn heirs(&self, alive: impl Fn(ProcessId) -> bool) -> HashMap<ProcessId, Vec<Ended>> {
-        let mut found: Vec<(ProcessId, usize, Ended)> = Vec::new();
+        let mut heirs: HashMap<ProcessId, Vec<Ended>> = HashMap::new();
         for ended in self.members.values().filter(|member| !alive(member.id)) {
-            let (mut child, mut steps) = (ended, 0);
-            let heir = loop {
-                match self
-                    .members
+            let parent = |child: &&Member| {
+                self.members
                     .get(&child.parent)
                     .filter(|parent| parent.id.start <= child.id.start)
-                {
-                    Some(parent) if alive(parent.id) => break Some(parent.id),
-                    Some(parent) if steps < self.members.len() => {
-                        (child, steps) = (parent, steps + 1)
-                    }
-                    _ => break None,
-                }
             };
-            found.extend(heir.map(|heir| (heir, steps, ended.total())));
-        }
-        found.sort_by_key(|&(heir, steps, ended)| (heir, steps, ended.cpu));
-        let mut heirs: HashMap<ProcessId, Vec<Ended>> = HashMap::new();
-        for (heir, _, ended) in found {
-            heirs.entry(heir).or_default().push(ended);
+            let mut line = std::iter::successors(Some(ended), parent).take(self.members.len());
+            if let Some(heir) = line.find(|member| alive(member.id)) {
+                heirs.entry(heir.id).or_default().push(ended.total());
+            }
         }
         heirs
     }

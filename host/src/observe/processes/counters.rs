@@ -6,6 +6,7 @@
 //! never seen) has not. A ledger for each parent tells the two apart.
 
 use super::row::Io;
+use std::cmp::Reverse;
 use std::mem;
 
 /// How far the children's times may lag: `cutime` and `cstime` are both rounded down to ticks of 10 ms.
@@ -40,20 +41,29 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes in what the children's times have grown by since the last sample, and the children that have gone since,
-    /// those first that are nearest to the parent.
+    /// Takes in what the children's times have grown by since the last sample, and the children that have gone since.
     ///
     /// Which of them were waited for is not recorded anywhere; a child counts as waited for if its time fits into what
     /// the children's times have grown by. A child that ended otherwise (its death signal ignored, or waited for by
-    /// another) does not fit, unless it has hardly used any.
+    /// another) does not fit, unless it has hardly used any. The largest come first: a small one that was not waited
+    /// for must not take the place of a large one that was.
     pub(super) fn settle(&mut self, waited: u64, ended: Vec<Ended>) -> Settled {
         self.balance = self.balance.saturating_add(signed(waited));
+        let again = mem::take(&mut self.expected)
+            .into_iter()
+            .map(|child| (child, false));
+        let mut children: Vec<(Ended, bool)> = again
+            .chain(ended.into_iter().map(|child| (child, true)))
+            .collect();
+        children.sort_by_key(|(child, _)| Reverse(child.cpu));
         let mut settled = Settled::default();
-        for child in mem::take(&mut self.expected) {
-            self.meet(child, &mut settled);
-        }
-        for child in ended {
-            if !self.meet(child, &mut settled) {
+        for (child, new) in children {
+            let rest = self.balance.saturating_sub(signed(child.cpu));
+            // Once for the rounding now, and once for what is still owed from before.
+            if rest >= -2 * ROUNDING {
+                self.balance = rest.max(-ROUNDING);
+                settled.io = settled.io.plus(child.io);
+            } else if new {
                 self.expected.push(child);
             }
         }
@@ -62,17 +72,6 @@ impl Ledger {
             self.balance = 0;
         }
         settled
-    }
-
-    /// Takes one child's time out of the balance, if it is in there.
-    fn meet(&mut self, child: Ended, settled: &mut Settled) -> bool {
-        let rest = self.balance.saturating_sub(signed(child.cpu));
-        let fits = rest >= -ROUNDING;
-        if fits {
-            self.balance = rest;
-            settled.io = settled.io.plus(child.io);
-        }
-        fits
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) fn sum(rows: &[&Row], look: u64, gaps: &mut Vec<Gap>) -> Metrics {
         .filter(|row| row.process.state != ProcessState::Zombie)
         .collect();
     let (memory_bytes, memory_method) = memory::of(living.iter().copied(), look);
+    let threads = total(&living, |row| row.threads.map(u64::from));
     let fds = total(&living, |row| row.usage.fds.map(u64::from));
     let fullest = (living.iter())
         .filter_map(|row| Some((row.usage.fds.ok()?, row.usage.fd_limit.ok()??)))
@@ -24,16 +25,10 @@ pub(super) fn sum(rows: &[&Row], look: u64, gaps: &mut Vec<Gap>) -> Metrics {
     Metrics {
         memory_bytes: known("memory-bytes", memory_bytes.map_err(str::to_owned), gaps),
         memory_method,
-        threads: Some(
-            living
-                .iter()
-                .map(|row| row.threads)
-                .fold(0, u32::saturating_add),
-        ),
+        threads: known("threads", threads, gaps).map(narrow),
         processes: Some(count(living.len())),
         zombies: Some(count(rows.len() - living.len())),
-        file_descriptors: known("file-descriptors", fds, gaps)
-            .map(|sum| u32::try_from(sum).unwrap_or(u32::MAX)),
+        file_descriptors: known("file-descriptors", fds, gaps).map(narrow),
         fullest_fds: fullest.map(|(open, _)| open),
         fd_limit: fullest.map(|(_, limit)| limit),
         ..Metrics::default()
@@ -68,6 +63,10 @@ pub(super) fn known<T>(
     figure
         .map_err(|reason| gaps.push(Gap { field, reason }))
         .ok()
+}
+
+fn narrow(sum: u64) -> u32 {
+    u32::try_from(sum).unwrap_or(u32::MAX)
 }
 
 fn count(rows: usize) -> u32 {

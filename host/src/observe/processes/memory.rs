@@ -10,7 +10,7 @@ use crate::observe::facts::{MemoryMethod, ProcessState};
 use std::time::Duration;
 
 /// A reading is repeated after so many samples, even if nothing seems to have changed.
-const RENEW_AFTER: u64 = 30;
+const RENEW_AFTER: u64 = 45;
 
 /// A reading older than so many samples does not count as known.
 const OLD_AFTER: u64 = 60;
@@ -23,7 +23,8 @@ pub(super) fn of<'a>(
     living: impl Iterator<Item = &'a Row>,
     look: u64,
 ) -> (Result<u64, &'static str>, MemoryMethod) {
-    let (mut sum, mut most_shared, mut resident, mut all_known) = (0_u64, 0, 0_u64, true);
+    let (mut sum, mut most_shared, mut resident) = (0_u64, 0, 0_u64);
+    let (mut all_known, mut all_told) = (true, true);
     for row in living {
         let size = match row.usage.resident {
             Ok(size) => size,
@@ -44,15 +45,16 @@ pub(super) fn of<'a>(
             }
             Pss::Unread | Pss::Denied => {
                 sum = sum.saturating_add(own);
-                most_shared = most_shared.max(row.usage.shared);
+                most_shared = most_shared.max(row.usage.shared.unwrap_or(0));
                 all_known = false;
+                all_told &= row.usage.shared.is_some();
             }
         }
     }
-    let method = if all_known {
-        MemoryMethod::Pss
-    } else {
-        MemoryMethod::Estimate
+    let method = match (all_known, all_told) {
+        (true, _) => MemoryMethod::Pss,
+        (false, true) => MemoryMethod::Estimate,
+        (false, false) => MemoryMethod::Resident,
     };
     (Ok(sum.saturating_add(most_shared).min(resident)), method)
 }

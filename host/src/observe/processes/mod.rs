@@ -13,11 +13,22 @@ mod identity;
 mod linux;
 mod measure;
 mod memory;
+#[cfg(any(not(target_os = "linux"), test))]
+#[cfg_attr(
+    target_os = "linux",
+    allow(dead_code, reason = "compiled here for its tests only")
+)]
+mod portable;
 mod row;
 mod tree;
 
+#[cfg(test)]
+mod tests;
+
 #[cfg(target_os = "linux")]
 use linux::Table;
+#[cfg(not(target_os = "linux"))]
+use portable::Table;
 
 pub use identity::{Machine, ProcessId};
 pub use row::terminal_name;

@@ -16,7 +16,7 @@ pub(super) struct Row {
     /// What others see of it.
     pub(super) process: Process,
     /// Its threads; 0 for a zombie.
-    pub(super) threads: u32,
+    pub(super) threads: Measured<u32>,
     /// How it ended, as wait(2) puts it. Only for a zombie; 0 where it may not be read.
     pub(super) wait_status: i32,
     /// A number that changes when it runs another program.
@@ -65,8 +65,8 @@ pub(super) struct Io {
 pub(super) struct Usage {
     /// Bytes of its pages in memory.
     pub(super) resident: Measured<u64>,
-    /// Those of them that belong to files or shared memory.
-    pub(super) shared: u64,
+    /// Those of them that belong to files or shared memory; `None` where the system does not tell.
+    pub(super) shared: Option<u64>,
     /// Bytes moved.
     pub(super) io: Measured<Io>,
     /// Open descriptors.
@@ -83,7 +83,7 @@ impl Usage {
     pub(super) const fn unread() -> Self {
         Self {
             resident: Err(Self::UNREAD),
-            shared: 0,
+            shared: None,
             io: Err(Self::UNREAD),
             fds: Err(Self::UNREAD),
             fd_limit: Err(Self::UNREAD),
@@ -93,7 +93,9 @@ impl Usage {
     /// Bytes of pages that are its own: not a file's, not shared memory. A forked child's unwritten pages count
     /// as its own, too.
     pub(super) fn private(&self) -> u64 {
-        self.resident.unwrap_or(0).saturating_sub(self.shared)
+        self.resident
+            .unwrap_or(0)
+            .saturating_sub(self.shared.unwrap_or(0))
     }
 }
 

@@ -16,10 +16,17 @@ pub(super) struct Attribution {
     owners: HashMap<ProcessId, ProcessId>,
     /// Process groups and sessions whose leader is or was in a tree. The kernel gives a number to no new process as
     /// long as a group or session has it, so it means the same until the last member ends.
-    groups: HashMap<u32, ProcessId>,
-    sessions: HashMap<u32, ProcessId>,
+    groups: HashMap<u32, Led>,
+    sessions: HashMap<u32, Led>,
     /// The roots' tags, also of roots that have ended.
     tags: HashMap<String, ProcessId>,
+}
+
+/// A process group or session in a tree.
+#[derive(Debug, Clone, Copy)]
+struct Led {
+    leader: ProcessId,
+    root: ProcessId,
 }
 
 /// What one pass has found, by pid; `None` is for those that belong to nobody.
@@ -50,16 +57,8 @@ impl Attribution {
         self.owners
             .retain(|id, root| roots.contains(root) && alive(rows, *id));
         self.tags.retain(|_, root| roots.contains(root));
-        self.groups.retain(|_, root| roots.contains(root));
-        self.sessions.retain(|_, root| roots.contains(root));
-        if !self.groups.is_empty() {
-            let used: HashSet<u32> = rows.values().map(|row| row.process.group).collect();
-            self.groups.retain(|group, _| used.contains(group));
-        }
-        if !self.sessions.is_empty() {
-            let used: HashSet<u32> = rows.values().map(|row| row.process.session).collect();
-            self.sessions.retain(|session, _| used.contains(session));
-        }
+        forget_groups(&mut self.groups, rows, roots, |row| row.process.group);
+        forget_groups(&mut self.sessions, rows, roots, |row| row.process.session);
     }
 
     /// A nested agent inherits the tag of the outer one: of several roots with the same tag, the first has it.
@@ -120,10 +119,22 @@ impl Attribution {
         let process = &row.process;
         self.owners.insert(process.id, root);
         if process.group == process.id.pid {
-            self.groups.insert(process.group, root);
+            self.groups.insert(
+                process.group,
+                Led {
+                    leader: process.id,
+                    root,
+                },
+            );
         }
         if process.session == process.id.pid {
-            self.sessions.insert(process.session, root);
+            self.sessions.insert(
+                process.session,
+                Led {
+                    leader: process.id,
+                    root,
+                },
+            );
         }
     }
 
@@ -153,11 +164,38 @@ impl Attribution {
 
     fn by_other_ties(&self, row: &Row) -> Option<ProcessId> {
         let process = &row.process;
-        let leader = self
+        let led = self
             .groups
             .get(&process.group)
             .or_else(|| self.sessions.get(&process.session));
-        leader.or_else(|| self.tags.get(tag(row)?)).copied()
+        // A tag that was there before the root is somebody else's: the root has inherited it.
+        let tagged = || {
+            self.tags
+                .get(tag(row)?)
+                .filter(|root| root.start <= process.id.start)
+        };
+        led.map(|led| &led.root).or_else(tagged).copied()
+    }
+}
+
+/// Forgets the groups or sessions that have become empty, and those of roots that are none any more.
+///
+/// Where another process than the leader has the number as its pid, the group was empty in between.
+fn forget_groups(
+    groups: &mut HashMap<u32, Led>,
+    rows: &Rows,
+    roots: &HashSet<ProcessId>,
+    group: impl Fn(&Row) -> u32,
+) {
+    groups.retain(|number, led| {
+        roots.contains(&led.root)
+            && rows
+                .get(number)
+                .is_none_or(|row| row.process.id == led.leader)
+    });
+    if !groups.is_empty() {
+        let used: HashSet<u32> = rows.values().map(group).collect();
+        groups.retain(|number, _| used.contains(number));
     }
 }
 

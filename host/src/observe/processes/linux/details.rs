@@ -103,19 +103,18 @@ impl Reader {
     /// Gives up helpers that have been at one process over two waits, and has others take their place.
     fn give_up(&mut self, rows: &mut Rows) {
         let mut desk = lock(&self.desk);
-        let hung: Vec<(u64, Request)> = desk
+        // A helper may have answered and not yet come back for more: only what is open counts.
+        let busy = desk
             .busy
             .iter()
-            .filter(|(helper, request)| {
-                self.late.get(helper) == Some(request) && !desk.given_up.contains(helper)
-            })
+            .filter(|(_, request)| self.open.contains(request));
+        let late: HashMap<u64, Request> =
+            busy.map(|(&helper, &request)| (helper, request)).collect();
+        let hung: Vec<(u64, Request)> = (late.iter())
+            .filter(|(helper, request)| self.late.get(helper) == Some(request))
             .map(|(&helper, &request)| (helper, request))
             .collect();
-        self.late = desk
-            .busy
-            .iter()
-            .map(|(&helper, &request)| (helper, request))
-            .collect();
+        self.late = late;
         for &(helper, request) in &hung {
             desk.given_up.insert(helper);
             self.open.remove(&request);

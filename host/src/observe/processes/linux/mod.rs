@@ -10,21 +10,20 @@ mod clock;
 mod details;
 mod files;
 mod program;
+mod rows;
 mod stat;
 #[cfg(test)]
 mod tests;
 
-use super::row::{CpuReading, Measured, Pss, Row, Rows, Usage};
-use super::{
-    Ability, Details, ListError, Liveness, Machine, Options, Process, ProcessId, ProcessState,
-};
+use super::row::{CpuReading, Measured, Rows, Usage};
+use super::{Ability, ListError, Liveness, Machine, Options, ProcessId, ProcessState};
 use crate::clock::{Clock, Moment};
 use clock::Time;
 use details::Reader;
 use files::{Files, reason};
 use nix::errno::Errno;
 use nix::unistd::{SysconfVar, sysconf};
-use stat::Stat;
+use rows::{newcomer, renew, state};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -43,6 +42,8 @@ pub(super) struct Table {
     /// Listed processes that may not be looked at.
     closed: HashSet<u32>,
     listing: Vec<u32>,
+    /// Processes that were in the table and have ended, as this look finds.
+    ended: HashSet<u32>,
     /// How many looks there have been.
     look: u64,
     before: Option<Look>,
@@ -51,9 +52,13 @@ pub(super) struct Table {
 /// When a look was.
 #[derive(Debug, Clone, Copy)]
 struct Look {
+    /// Its number.
+    number: u64,
     at: Moment,
     /// Clock ticks since the boot, where they can be known.
     ticks: Option<u64>,
+    /// Nanoseconds in one of them.
+    tick: u64,
 }
 
 impl Table {
@@ -95,6 +100,7 @@ impl Table {
             kernel: HashMap::new(),
             closed: HashSet::new(),
             listing: Vec::new(),
+            ended: HashSet::new(),
             look: 0,
             before: None,
         }
@@ -132,8 +138,14 @@ impl Table {
                 .as_mut()
                 .ok()
                 .and_then(|files| self.time.ticks_since_boot(files));
-            let now = Look { at, ticks };
+            let now = Look {
+                number: self.look,
+                at,
+                ticks,
+                tick: self.time.tick,
+            };
             self.closed.clear();
+            self.ended.clear();
             for &pid in &listing {
                 self.visit(pid, now);
             }
@@ -165,8 +177,7 @@ impl Table {
     /// their children: a child that ends in between is then missing here and appears in its parent's children's time
     /// at the next look, where [`counters`](super::counters) expects it; the other way round it would count twice.
     fn visit(&mut self, pid: u32, now: Look) {
-        let due = (u64::from(pid) + self.look)
-            .is_multiple_of(u64::from(self.options.refresh_every.max(1)));
+        let due = due(pid, self.look, &self.options);
         if !due && let Some(seen) = self.kernel.get_mut(&pid) {
             *seen = self.look;
             return;
@@ -195,9 +206,9 @@ impl Table {
                 }
                 return;
             }
-            // It has ended since it was listed; a line that cannot be understood is no process to us.
+            // It has ended since it was listed. A line that cannot be understood is no process to us.
             Err(_) => {
-                self.rows.remove(&pid);
+                self.ended.extend(self.rows.remove(&pid).map(|_| pid));
                 return;
             }
         };
@@ -224,9 +235,9 @@ impl Table {
             }
             _ => {
                 self.kernel.remove(&pid);
-                let row = newcomer(pid, &stat, cpu, self.look, now, self.before, self.time.tick);
+                let row = newcomer(pid, &stat, cpu, &now, self.before.as_ref());
                 self.details.ask(row.process.id, row.image);
-                self.rows.insert(pid, row);
+                self.ended.extend(self.rows.insert(pid, row).map(|_| pid));
             }
         }
     }
@@ -235,13 +246,15 @@ impl Table {
     fn forget(&mut self, listing: &[u32]) {
         let look = self.look;
         self.kernel.retain(|_, seen| *seen == look);
-        let listed: HashSet<u32> = listing.iter().copied().collect();
-        self.rows.retain(|pid, _| listed.contains(pid));
+        let ended = &mut self.ended;
+        self.rows
+            .retain(|pid, _| listing.binary_search(pid).is_ok() || !ended.insert(*pid));
         let Ok(files) = &mut self.files else { return };
+        if self.ended.is_empty() {
+            return;
+        }
         for (&pid, row) in &mut self.rows {
-            // Parents that are not in the table are 0, those outside this pid namespace, and those that have ended.
-            if row.process.parent != 0
-                && !listed.contains(&row.process.parent)
+            if self.ended.contains(&row.process.parent)
                 && let Ok(stat) = files.stat(pid)
                 && stat.start == row.process.id.start
             {
@@ -259,34 +272,31 @@ impl Table {
             return;
         }
         let Ok(files) = &mut self.files else { return };
-        let io = files.io(pid);
-        if matches!(io, Err(Errno::ENOENT | Errno::ESRCH)) {
+        let memory = files.memory(pid);
+        let full = row.usage_of == 0 || due(pid, self.look, &self.options);
+        row.usage_of = self.look;
+        if matches!(memory, Err(Errno::ENOENT | Errno::ESRCH)) {
             // It has ended since the last look: what it moved before is what is known of it.
             row.usage = Usage {
                 resident: Ok(0),
-                shared: 0,
+                shared: Some(0),
                 fds: Ok(0),
                 ..row.usage
             };
             return;
         }
-        let io = reason(io);
-        let full = row.usage_of == 0
-            || (u64::from(pid) + self.look)
-                .is_multiple_of(u64::from(self.options.refresh_every.max(1)));
-        row.usage_of = self.look;
+        let io = reason(files.io(pid));
         if row.process.state == ProcessState::Zombie {
             // The figures of its end, but nothing in memory and nothing open any more.
             row.usage = Usage {
                 resident: Ok(0),
-                shared: 0,
+                shared: Some(0),
                 io,
                 fds: Ok(0),
                 fd_limit: Ok(None),
             };
             return;
         }
-        let memory = files.memory(pid);
         let fds = reason(files.fds(pid));
         let fd_limit = match (row.usage.fd_limit, fds) {
             (Ok(Some(limit)), Ok(open)) if !full && open < limit / 2 => Ok(Some(limit)),
@@ -295,7 +305,7 @@ impl Table {
         };
         row.usage = Usage {
             resident: reason(memory.map(|memory| memory.resident)),
-            shared: memory.map_or(0, |memory| memory.shared),
+            shared: memory.map(|memory| memory.shared).ok(),
             io,
             fds,
             fd_limit,
@@ -346,98 +356,7 @@ impl Table {
     }
 }
 
-/// The row of a process that was not in the table.
-fn newcomer(
-    pid: u32,
-    stat: &Stat<'_>,
-    cpu: CpuReading,
-    look: u64,
-    now: Look,
-    before: Option<Look>,
-    tick: u64,
-) -> Row {
-    // Not to be in the list before is not enough: it may have been hidden. One tick for the rounding.
-    let newcomer = before.filter(|before| before.ticks.is_none_or(|ticks| stat.start + 1 >= ticks));
-    let age_ms = now
-        .ticks
-        .map(|ticks| ticks.saturating_sub(stat.start).saturating_mul(tick) / 1_000_000);
-    let id = ProcessId {
-        pid,
-        start: stat.start,
-    };
-    let process = Process {
-        id,
-        parent: stat.parent,
-        group: stat.group,
-        session: stat.session,
-        tty_nr: stat.tty_nr,
-        comm: String::from_utf8_lossy(stat.comm).into_owned(),
-        state: state(stat),
-        // Without a time since the boot (a made-up tree) nothing better is known than "before now".
-        started_at_ms: now.at.unix_ms.saturating_sub(age_ms.unwrap_or(0)),
-        details: Details::Pending,
-    };
-    Row {
-        process,
-        threads: threads(stat),
-        wait_status: stat.exit_code,
-        image: stat.arg_start,
-        cpu,
-        before: newcomer.map(|before| CpuReading {
-            own: 0,
-            waited: 0,
-            at: before.at.steady,
-        }),
-        newcomer: newcomer.is_some(),
-        ran: look,
-        usage_of: 0,
-        usage: Usage::unread(),
-        pss: Pss::Unread,
-    }
-}
-
-/// Takes a new reading into a row. Whether it runs another program than before.
-fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
-    row.process.parent = stat.parent;
-    row.process.group = stat.group;
-    row.process.session = stat.session;
-    row.process.tty_nr = stat.tty_nr;
-    row.process.state = state(stat);
-    row.threads = threads(stat);
-    row.wait_status = stat.exit_code;
-    row.cpu = cpu;
-    let renamed = row.process.comm.as_bytes() != stat.comm
-        && row.process.comm != String::from_utf8_lossy(stat.comm);
-    if renamed {
-        row.process.comm = String::from_utf8_lossy(stat.comm).into_owned();
-    }
-    // A zombie has no command line any more; what it ran stays known.
-    let moved = row.image != stat.arg_start && row.process.state != ProcessState::Zombie;
-    if moved {
-        row.image = stat.arg_start;
-        row.pss = Pss::Unread;
-    }
-    renamed || moved
-}
-
-fn threads(stat: &Stat<'_>) -> u32 {
-    if state(stat) == ProcessState::Zombie {
-        0
-    } else {
-        stat.threads
-    }
-}
-
-/// The state by its letter in proc(5).
-fn state(stat: &Stat<'_>) -> ProcessState {
-    match stat.state {
-        b'R' => ProcessState::Running,
-        b'T' | b't' => ProcessState::Stopped,
-        b'D' => ProcessState::Uninterruptible,
-        // Where only the first thread has ended, the process lives on.
-        b'Z' if stat.threads <= 1 => ProcessState::Zombie,
-        b'X' | b'x' => ProcessState::Zombie,
-        // S, I (idle kernel threads) and what is to come.
-        _ => ProcessState::Sleeping,
-    }
+/// Whether it is a process's turn to be read whether or not it has run.
+fn due(pid: u32, look: u64, options: &Options) -> bool {
+    (u64::from(pid) + look).is_multiple_of(u64::from(options.refresh_every.max(1)))
 }

@@ -95,3 +95,83 @@ fn ticks(signed: i64) -> u64 {
 fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use proptest::prelude::*;
+
+    /// A real line with another name in it.
+    fn line(comm: &[u8]) -> Vec<u8> {
+        let mut line = b"4242 (".to_vec();
+        line.extend_from_slice(comm);
+        line.extend_from_slice(
+            b") S 4200 4242 4199 34816 4242 4194304 100 0 0 0 11 12 13 14 20 0 30 0 111875 3133440 382 \
+              18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 5 6 7 140730335787542 9 10 11 256\n",
+        );
+        line
+    }
+
+    #[test]
+    fn hostile_names_move_no_field() {
+        let names: [&[u8]; 10] = [
+            b"sleep",
+            b"tmux: server",
+            b"sleep (2) .sh",
+            b") R 1 2 (",
+            b")",
+            b"",
+            b"a\nb",
+            b"\x1b[31m",
+            "日本語日本".as_bytes(),
+            b"\xe6\x97",
+        ];
+        for name in names {
+            let line = line(name);
+            let stat = parse(&line).unwrap();
+            assert_eq!(stat.comm, name);
+            assert_eq!(
+                (stat.state, stat.parent, stat.group, stat.session),
+                (b'S', 4200, 4242, 4199)
+            );
+            assert_eq!(
+                (stat.tty_nr, stat.flags, stat.threads, stat.start),
+                (34816, 4_194_304, 30, 111_875)
+            );
+            assert_eq!((stat.own_ticks, stat.waited_ticks), (23, 27));
+            assert_eq!((stat.arg_start, stat.exit_code), (140_730_335_787_542, 256));
+            assert!(!stat.is_kernel_thread());
+        }
+    }
+
+    #[test]
+    fn an_old_kernel_has_fewer_fields() {
+        let line = b"7 (init) S 0 -1 -1 0 -1 0 0 0 0 0 1 2 -3 4 20 0 1 0 5 0 0";
+        let stat = parse(line).unwrap();
+        assert_eq!((stat.group, stat.session, stat.waited_ticks), (0, 0, 4));
+        assert_eq!((stat.start, stat.arg_start, stat.exit_code), (5, 0, 0));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn any_name_is_read_back(name in prop::collection::vec(1..=u8::MAX, 0..16)) {
+            let line = line(&name);
+            prop_assert_eq!(parse(&line).unwrap().comm, &name[..]);
+        }
+
+        #[test]
+        fn a_line_cut_short_is_refused_or_read_right(at in 0_usize..200) {
+            let line = line(b"sleep");
+            if let Some(stat) = parse(&line[..at.min(line.len())]) {
+                prop_assert_eq!((stat.parent, stat.threads), (4200, 30));
+            }
+        }
+    }
+}

@@ -59,6 +59,104 @@ fn waited_children_count_though_no_sample_saw_them() {
     );
 }
 
+#[test]
+fn a_process_that_starts_between_two_samples_is_right_in_the_first() {
+    let mut sampler = sampler();
+    sampler.refresh().unwrap();
+    let start = Instant::now();
+    let mut actor = Actor::part("busy 1");
+    actor.hear("ready");
+    std::thread::sleep(Duration::from_millis(100));
+    let used = cpu_clock(actor.pid());
+    let root = identify(&mut sampler, actor.pid());
+    let reading = sampler.measure(&[root]).remove(0);
+    let percent = reading.metrics.cpu_percent.unwrap();
+    let true_percent = used.as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+    assert!(
+        percent > true_percent * 0.8 && percent < 110.0,
+        "{percent} instead of {true_percent}"
+    );
+    assert!(reading.cpu_time >= used);
+}
+
+#[test]
+fn a_long_idle_process_that_runs_a_moment_makes_no_spike() {
+    let script = "echo ready; read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; read end";
+    let mut actor = Actor::shell(script);
+    actor.hear("ready");
+    let mut sampler = sampler();
+    let root = identify(&mut sampler, actor.pid());
+    for _ in 0..30 {
+        measure(&mut sampler, root);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (used, at) = (cpu_clock(root.pid), Instant::now());
+    measure(&mut sampler, root);
+    actor.say("go");
+    actor.hear("done");
+    std::thread::sleep(Duration::from_millis(100));
+    let reading = measure(&mut sampler, root);
+    let true_percent =
+        (cpu_clock(root.pid) - used).as_secs_f64() / at.elapsed().as_secs_f64() * 100.0;
+    let percent = reading.metrics.cpu_percent.unwrap();
+    assert!(
+        (percent - true_percent).abs() < true_percent * 0.3 + 3.0,
+        "{percent} instead of {true_percent}"
+    );
+}
+
+#[test]
+fn short_intervals_are_right_on_the_whole() {
+    let mut actor = Actor::part("half");
+    actor.hear("ready");
+    let mut sampler = sampler();
+    let root = identify(&mut sampler, actor.pid());
+    let first = measure(&mut sampler, root).cpu_time;
+    let (used, start) = (cpu_clock(root.pid), Instant::now());
+    let (mut weighted, mut last) = (0.0, start);
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(50));
+        let percent = measure(&mut sampler, root).metrics.cpu_percent.unwrap();
+        weighted += percent * last.elapsed().as_secs_f64();
+        last = Instant::now();
+    }
+    let mean = weighted / (last - start).as_secs_f64();
+    let (used, counted) = (
+        cpu_clock(root.pid) - used,
+        measure(&mut sampler, root).cpu_time - first,
+    );
+    let true_mean = used.as_secs_f64() / (last - start).as_secs_f64() * 100.0;
+    assert!(
+        (mean - true_mean).abs() < 6.0,
+        "{mean} instead of {true_mean}"
+    );
+    assert!(
+        counted.abs_diff(used) < Duration::from_millis(40),
+        "{counted:?} of {used:?}"
+    );
+}
+
+#[test]
+fn twenty_four_loops_without_their_shell_still_count() {
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do (while :; do :; done) & done; \
+                  echo ready; read go";
+    let mut actor = Actor::shell(script);
+    actor.hear("ready");
+    let mut sampler = sampler();
+    let root = identify(&mut sampler, actor.pid());
+    assert_eq!(measure(&mut sampler, root).metrics.processes, Some(25));
+    actor.say("go");
+    actor.child().wait().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let reading = measure(&mut sampler, root);
+    assert_eq!(reading.metrics.processes, Some(24));
+    let percent = reading.metrics.cpu_percent.unwrap();
+    assert!(
+        percent > 10.0 && percent <= f64::from(sampler.cores()) * 100.0,
+        "{percent}"
+    );
+}
+
 /// `0m1.230s`, as the shell's `times` writes it.
 fn seconds(time: &str) -> f64 {
     let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();

@@ -4,7 +4,7 @@ use crate::clock::SystemClock;
 use crate::observe::processes::{Options, Process, ProcessId, Reading, Sampler};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -66,6 +66,11 @@ impl Actor {
                 return line[at + start.len()..].trim_end().to_owned();
             }
         }
+    }
+
+    /// Gives the process a line to read.
+    pub(super) fn say(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     pub(super) fn child(&mut self) -> &mut Child {
