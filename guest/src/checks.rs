@@ -16,7 +16,7 @@ use crate::settings::Settings;
 use crate::text::Clean;
 use crate::{Agent, Check, Outcome, ProcessState, Trend};
 
-/// A check's name, and what to do when it fails.
+/// A check's name, and what to do when it fails; empty where it only warns or is unknown, which calls for nobody.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
     pub(crate) action: &'static str,
@@ -122,7 +122,7 @@ impl Checker<'_> {
         {
             self.sheet.add(
                 rule,
-                self.settings.unknown_weight,
+                self.settings.unmeasured_weight,
                 unknown(),
                 format_args!("not measured: {}", Clean(reason)),
             );

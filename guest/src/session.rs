@@ -103,18 +103,21 @@ fn source_errors(sources: &[SourceState]) -> Option<Check> {
 /// One piece of advice for each agent that needs somebody: those that wait first, then failed, stalled and otherwise
 /// degraded ones, each in the session's order.
 fn advice(assessments: &[Assessment]) -> Vec<Advice> {
-    let mut urgent: Vec<_> =
-        assessments.iter().enumerate().filter_map(|(index, it)| Some((urgency(&it.verdict)?, index, it))).collect();
-    urgent.sort_by_key(|(urgency, index, _)| (*urgency, *index));
-    let advise = |(_, index, it): (Urgency, usize, &Assessment)| {
-        let (why, action) = need(it);
-        Advice { agent: u32::try_from(index).ok(), why, action: action.to_owned() }
-    };
-    urgent.into_iter().map(advise).collect()
+    let mut advice = Vec::new();
+    for urgency in Urgency::ALL {
+        for (index, assessment) in assessments.iter().enumerate() {
+            if urgency_of(&assessment.verdict) == Some(urgency) {
+                let (why, action) = need(assessment);
+                let agent = u32::try_from(index).ok();
+                advice.push(Advice { agent, why, action: action.to_owned() });
+            }
+        }
+    }
+    advice
 }
 
 /// Why an agent needs somebody, the most urgent first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Urgency {
     Waits,
     Failed,
@@ -122,7 +125,11 @@ enum Urgency {
     Degraded,
 }
 
-fn urgency(verdict: &AgentVerdict) -> Option<Urgency> {
+impl Urgency {
+    const ALL: [Urgency; 4] = [Urgency::Waits, Urgency::Failed, Urgency::Stalled, Urgency::Degraded];
+}
+
+fn urgency_of(verdict: &AgentVerdict) -> Option<Urgency> {
     match (verdict.status, verdict.activity) {
         (Status::Failed, _) => Some(Urgency::Failed),
         (_, Activity::WaitingForInput) => Some(Urgency::Waits),
@@ -170,11 +177,11 @@ fn totals(agents: &[Agent], verdicts: &[AgentVerdict]) -> Totals {
         unmeasured += u32::from(!measured && !over && agent.process != ProcessState::NotLocal);
     }
     // Sums of floats depend on the order; sorted, they do not depend on the order of the agents.
-    cpu.sort_by(f64::total_cmp);
+    cpu.sort_unstable_by(f64::total_cmp);
     let are = |status| count(verdicts, |verdict| verdict.status == status);
     Totals {
-        // The sum of finite numbers may still be infinite, which the host refuses.
-        cpu_percent: cpu.iter().sum::<f64>().clamp(0.0, f64::MAX),
+        // Summed from 0, for the empty sum of floats is -0. Finite numbers may add up to infinity, which the host refuses.
+        cpu_percent: cpu.iter().fold(0.0, |sum, percent| sum + percent).min(f64::MAX),
         memory_bytes: memory as f64,
         file_descriptors: fds as f64,
         threads: threads as f64,

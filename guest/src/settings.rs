@@ -129,7 +129,7 @@ settings! {
     /// Points for an agent of which it is not known what it does; its score is what is left, so at most 50.
     known_weight: Points = 50, 50..=100;
     /// Points for each check that could not be made because its figure could not be measured.
-    unknown_weight: Points = 5;
+    unmeasured_weight: Points = 5;
 
     /// Percent of the session's agents, those offline left out, above which failed ones make it critical.
     failed_share: Share = 50;
@@ -170,7 +170,7 @@ impl Settings {
         if problems.is_empty() {
             return Ok(settings);
         }
-        problems.sort_by(|a, b| a.path.cmp(&b.path));
+        problems.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Err(problems)
     }
 
@@ -249,7 +249,7 @@ pub(crate) fn one_line(problems: &[Problem]) -> String {
 /// A JSON schema (draft 2020-12) of the settings.
 pub(crate) fn schema() -> String {
     let mut schema = String::from(
-        r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"Settings of the built-in policy","type":"object","additionalProperties":false,"properties":{"#,
+        r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"Settings of the built-in policy","description":"Durations and sizes have a unit. A weight is what a check costs in points when it fails; a warning costs half of it, and 0 leaves the check out.","type":"object","additionalProperties":false,"properties":{"#,
     );
     for (index, key) in KEYS.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };

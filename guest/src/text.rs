@@ -148,9 +148,10 @@ mod tests {
 
     #[test]
     fn quantities() {
-        let spans: Vec<_> =
-            [0, 300, 9_950, 45_000, 720_000, 4 * 3_600_000, u64::MAX].map(|ms| Span(ms).to_string()).into();
-        assert_eq!(spans, ["0 s", "0.3 s", "9.9 s", "45 s", "12 min", "4 h", "213503982334 d"]);
+        let said = |ms| Span(ms).to_string();
+        assert_eq!([0, 300, 9_950, 10_500].map(said), ["0 s", "0.3 s", "9.9 s", "10 s"]);
+        assert_eq!([119_999, 120_000, 7_199_999, 7_200_000].map(said), ["119 s", "2 min", "119 min", "2 h"]);
+        assert_eq!([172_799_999, 172_800_000, u64::MAX].map(said), ["47 h", "2 d", "213503982334 d"]);
         let sizes: Vec<_> = [0, 512, 1536, 8 << 30, u64::MAX].map(|bytes| Bytes(bytes).to_string()).into();
         assert_eq!(sizes, ["0 B", "512 B", "1.5 KiB", "8 GiB", "16777215.9 TiB"]);
     }

@@ -31,7 +31,7 @@ pub fn build(workspace: &Path, package: &str) -> PathBuf {
     let component = wit_component::ComponentEncoder::default()
         .validate(true)
         .module(&module)
-        .and_then(|mut encoder| encoder.encode())
+        .and_then(|encoder| encoder.encode())
         .expect("the compiled policy can be made a component");
     let imports = function_imports(&component);
     assert!(imports.is_empty(), "the policy `{package}` imports functions, and policies get none: {imports:?}");

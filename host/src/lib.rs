@@ -1,10 +1,32 @@
 //! headcount: who is working in this session, what is each one doing, what does it cost the machine, is it healthy?
+//!
+//! Data flows one way: [`observe`] gathers facts, [`history`] adds how they move, [`judge`] has sandboxed policies make a
+//! verdict of them, [`report`] is the one view of both, and [`cli`] and [`mcp`] show it. [`monitor`] drives this each
+//! second. Nothing further up this list is used by anything further down:
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`cli`], [`mcp`] | surfaces; they decide nothing |
+//! | [`demo`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`report`] | the one view model |
+//! | [`judge`] | wasmtime, and nothing of it elsewhere |
+//! | [`history`] | how figures move |
+//! | [`observe`] | processes, agents, sessions, rosters |
+//! | [`store`] | registry, audit log |
+//! | [`config`], [`names`], [`clock`] | the only readers of settings and clocks; what may be a name |
 
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod history;
 pub mod judge;
+pub mod mcp;
+pub mod monitor;
 pub mod names;
 pub mod observe;
+pub mod query;
+pub mod registering;
 pub mod report;
+pub mod setup;
 pub mod store;

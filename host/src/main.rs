@@ -1,3 +1,37 @@
 //! The `headcount` program: parse, telemetry, run, exit code.
 
-fn main() {}
+use clap::Parser as _;
+use headcount::cli::{Cli, ERROR, USAGE};
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors and go to stdout; clap sees to both.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
+        }
+    };
+    start_log();
+    match cli.run() {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("headcount: {error:#}");
+            ExitCode::from(ERROR)
+        }
+    }
+}
+
+/// Everything that is no result goes to stderr. rmcp tells session ids at INFO and vanished clients at ERROR: neither is wanted.
+fn start_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}

@@ -6,8 +6,8 @@ use crate::history::{self, History};
 use crate::judge::{Judge, Judgement};
 use crate::observe::Observer;
 use crate::observe::facts::Snapshot;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -106,15 +106,17 @@ impl Watcher {
         let start = self.clock.now().steady;
         let mut snapshots = self.observer.observe();
         let at = self.clock.now();
-        for agent in snapshots.iter_mut().flat_map(|s| &mut s.agents) {
-            let Some(counters) = agent.counters else { continue };
-            let sample = history::Sample {
-                at: at.steady,
-                cpu_time: counters.cpu_time,
-                memory: agent.metrics.memory_bytes,
-                io: counters.io_bytes,
-            };
-            agent.trend = Some(self.history.record(&agent.id, sample));
+        for Snapshot { session, agents, .. } in &mut snapshots {
+            for agent in agents {
+                let Some(counters) = agent.counters else { continue };
+                let sample = history::Sample {
+                    at: at.steady,
+                    cpu_time: counters.cpu_time,
+                    memory: agent.metrics.memory_bytes,
+                    io: counters.io_bytes,
+                };
+                agent.trend = Some(self.history.record(&session.id, &agent.id, sample));
+            }
         }
         self.history.forget_before(at.steady);
         let sessions: Vec<_> = snapshots.into_iter().map(|facts| Arc::new(self.judge(facts))).collect();
@@ -142,6 +144,8 @@ impl Watcher {
 pub struct Monitor {
     latest: watch::Receiver<Option<Arc<Tick>>>,
     ask: SyncSender<()>,
+    /// Ticks from before this moment are out of date.
+    renewed: Arc<Mutex<Duration>>,
     clock: Arc<dyn Clock>,
     pace: Pace,
 }
@@ -164,12 +168,13 @@ impl Monitor {
         let (publish, latest) = watch::channel(None);
         // One waiting question is enough: it stands for all that come before the thread looks.
         let (ask, asked) = mpsc::sync_channel(1);
-        let thread_clock = Arc::clone(&clock);
+        let renewed = Arc::new(Mutex::new(Duration::ZERO));
+        let (thread_clock, thread_renewed) = (Arc::clone(&clock), Arc::clone(&renewed));
         thread::Builder::new().name("sampler".into()).spawn(move || match watcher() {
-            Ok(watcher) => run(watcher, &publish, &asked, pace, &*thread_clock),
+            Ok(watcher) => run(watcher, &publish, &asked, &thread_renewed, pace, &*thread_clock),
             Err(error) => tracing::error!(%error, "no session can be watched"),
         })?;
-        Ok(Self { latest, ask, clock, pace })
+        Ok(Self { latest, ask, renewed, clock, pace })
     }
 
     /// The latest tick, or a new one where the latest is older than the faster pace allows.
@@ -181,11 +186,15 @@ impl Monitor {
         let mut latest = self.latest.clone();
         let now = self.clock.now().steady;
         // Two paces, so that nobody waits for the tick that is just being made.
-        let fresh_enough = |tick: &Option<Arc<Tick>>| {
-            tick.as_ref().is_some_and(|t| t.at.steady >= now || now - t.at.steady <= 2 * self.pace.tick)
-        };
+        let oldest = now.saturating_sub(2 * self.pace.tick).max(read(&self.renewed));
+        let fresh_enough = |tick: &Option<Arc<Tick>>| tick.as_ref().is_some_and(|t| t.at.steady >= oldest);
         let tick = latest.wait_for(fresh_enough).await.map_err(|_| Ended)?;
         tick.clone().ok_or(Ended)
+    }
+
+    /// Declares all earlier ticks out of date: what was just changed is in the next answer.
+    pub fn renew(&self) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.now().steady;
     }
 
     /// How old a tick is now.
@@ -205,6 +214,7 @@ fn run(
     mut watcher: Watcher,
     publish: &watch::Sender<Option<Arc<Tick>>>,
     asked: &mpsc::Receiver<()>,
+    renewed: &Mutex<Duration>,
     pace: Pace,
     clock: &dyn Clock,
 ) {
@@ -220,7 +230,7 @@ fn run(
             Err(RecvTimeoutError::Disconnected) => return,
             Ok(()) => {
                 last_asked = clock.now().steady;
-                if last_asked < last + pace.tick {
+                if last_asked < last + pace.tick && last >= read(renewed) {
                     continue;
                 }
             }
@@ -230,4 +240,8 @@ fn run(
         last = tick.at.steady;
         publish.send_replace(Some(tick));
     }
+}
+
+fn read(moment: &Mutex<Duration>) -> Duration {
+    *moment.lock().unwrap_or_else(PoisonError::into_inner)
 }

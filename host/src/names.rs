@@ -6,6 +6,8 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fmt;
 
+/// The longest session name, in characters.
+pub const SESSION_NAME_MAX: usize = 256;
 /// The longest agent name, in characters.
 const NAME_MAX: usize = 128;
 
@@ -106,12 +108,22 @@ impl AgentName {
     }
 }
 
+/// Checks what a session may be asked for by: its id, or a name of at most [`SESSION_NAME_MAX`] characters.
+///
+/// # Errors
+/// When it can be neither.
+pub fn check_session_name(asked: &str) -> Result<(), BadName> {
+    match line("the session's id or name", asked, SESSION_NAME_MAX)? {
+        "" => Err(BadName::Empty("the session's id or name")),
+        _ => Ok(()),
+    }
+}
+
 /// One line of text without the blanks at its ends. `what` names it in errors.
 ///
 /// # Errors
 /// When it has more than `most` characters or holds a control character.
 pub fn line<'t>(what: &'static str, text: &'t str, most: usize) -> Result<&'t str, BadName> {
-    let text = text.trim();
     let found = text.chars().count();
     if found > most {
         return Err(BadName::TooLong { what, found, most });
@@ -119,7 +131,7 @@ pub fn line<'t>(what: &'static str, text: &'t str, most: usize) -> Result<&'t st
     if text.contains(char::is_control) {
         return Err(BadName::Control(what));
     }
-    Ok(text)
+    Ok(text.trim())
 }
 
 /// What both kinds of name need to be read, written, shown and described.
@@ -177,10 +189,14 @@ mod tests {
             "\"-x\" is no session id: it begins with an ASCII letter or digit and goes on with at most 63 of letters, digits, `.`, `_` and `-`"
         );
         let error = |text: &str| AgentName::parse(text).unwrap_err().to_string();
-        assert_eq!(error(" \n"), "the agent's name is empty");
+        assert_eq!(error("  "), "the agent's name is empty");
         assert_eq!(error("a\u{1b}b"), "the agent's name holds a control character");
         let most = "the agent's name has 129 characters: at most 128 are allowed";
         assert_eq!(error(&"ä".repeat(129)), most);
+        let error = |text: &str| check_session_name(text).unwrap_err().to_string();
+        assert_eq!(error(" "), "the session's id or name is empty");
+        assert_eq!(error("shop\n"), "the session's id or name holds a control character");
+        assert_eq!(check_session_name("Shop rewrite"), Ok(()));
         assert_eq!(AgentName::parse(" a b ").unwrap().as_str(), "a b");
     }
 

@@ -1,9 +1,11 @@
 //! Questions that every surface can ask, and why one cannot be answered. Session ids are looked at before anything is looked up.
 
 use crate::monitor::{Ended, Find, Seen, Tick};
-use crate::names::{BadName, SessionId};
+use crate::names::{self, BadName};
 use crate::report::ViewError;
+use crate::store::audit::{Micros, Outcome};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a question cannot be answered; each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +14,7 @@ pub enum QueryError {
     #[error("`session_id`: {0}")]
     BadName(#[from] BadName),
     /// No such session.
-    #[error("there is no session `{asked}`; {}", known(.known, "list_sessions names those that there are"))]
+    #[error("there is no session `{asked}`; {}", listed(.known))]
     Unknown {
         /// What was asked for.
         asked: String,
@@ -36,14 +38,12 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// Its kind in one word, for the audit log.
-    pub fn kind(&self) -> &'static str {
+    /// What the audit log calls it.
+    pub fn outcome(&self) -> Outcome {
         match self {
-            Self::BadName(_) => "bad-session-id",
-            Self::Unknown { .. } => "unknown-session",
-            Self::Ambiguous { .. } => "ambiguous-name",
-            Self::View(_) => "bad-view",
-            Self::Ended(_) => "no-sampler",
+            Self::BadName(_) | Self::View(_) => Outcome::Invalid,
+            Self::Unknown { .. } | Self::Ambiguous { .. } => Outcome::NotFound,
+            Self::Ended(_) => Outcome::Failed,
         }
     }
 }
@@ -54,7 +54,7 @@ impl QueryError {
 /// [`QueryError::BadName`] before any look-up, [`QueryError::Unknown`] or [`QueryError::Ambiguous`] after it.
 pub fn find<'t>(tick: &'t Tick, asked: &str) -> Result<&'t Arc<Seen>, QueryError> {
     const NAMED: usize = 8;
-    crate::names::check_session_name(asked)?;
+    names::check_session_name(asked)?;
     match tick.find(asked) {
         Find::One(seen) => Ok(seen),
         Find::Several(ids) => Err(QueryError::Ambiguous {
@@ -68,6 +68,18 @@ pub fn find<'t>(tick: &'t Tick, asked: &str) -> Result<&'t Arc<Seen>, QueryError
     }
 }
 
-fn known(ids: &[String], more: &str) -> String {
-    if ids.is_empty() { "no session is seen here at all".to_owned() } else { format!("there is {} ({more})", ids.join(", ")) }
+fn listed(ids: &[String]) -> String {
+    if ids.is_empty() { "no session is seen here at all".to_owned() } else { format!("there are {}", ids.join(", ")) }
+}
+
+/// What a tick and an answer took, as the audit log notes it.
+pub fn micros(tick: Option<&Tick>, report: Duration, total: Duration) -> Micros {
+    let micros = |d: Duration| u64::try_from(d.as_micros()).unwrap_or(u64::MAX);
+    let timings = tick.map(|t| t.timings).unwrap_or_default();
+    Micros {
+        observe: micros(timings.observe),
+        judge: micros(timings.judge),
+        report: micros(report),
+        total: micros(total),
+    }
 }

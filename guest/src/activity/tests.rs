@@ -70,6 +70,13 @@ fn at_equal_times_the_record_counts_wherever_it_stands() {
 }
 
 #[test]
+fn of_statements_of_one_source_at_one_time_the_first_counts() {
+    let (waiting, idle) = (said(Hook, Waiting, "first", 1000), said(Hook, Idle, "first", 1000));
+    assert_eq!(shown(&agent_that("a", vec![waiting.clone(), idle.clone()])).0, Activity::WaitingForInput);
+    assert_eq!(shown(&agent_that("a", vec![idle, waiting])).0, Activity::Idle);
+}
+
+#[test]
 fn a_transcript_counts_only_where_record_and_events_are_silent() {
     let transcript = said(Transcript, Working, "task_started", 0);
     let both = agent_that("a", vec![transcript.clone(), said(Hook, Idle, "Stop", 5 * MINUTE)]);
@@ -134,6 +141,7 @@ fn an_activity_lasts_since_the_first_of_an_unbroken_run_of_statements() {
     let agent = agent_that(
         "a",
         vec![
+            said(Hook, Idle, "Stop", 60_000),
             said(OwnRecord, Working, "busy", 50_000),
             said(Hook, Idle, "Stop", 40_000),
             said(Hook, Working, "UserPromptSubmit", 30_000),
@@ -144,6 +152,13 @@ fn an_activity_lasts_since_the_first_of_an_unbroken_run_of_statements() {
         ],
     );
     assert_eq!(shown(&agent), is(Activity::Working, "PreToolUse", 30_000, Hook, false));
+}
+
+#[test]
+fn a_change_at_the_same_moment_ends_the_run() {
+    let change = [said(Hook, Idle, "Stop", 20_000), said(Hook, Working, "UserPromptSubmit", 20_000)];
+    let agent = agent_that("a", [&change[..], &[said(Hook, Working, "PreToolUse", 10_000)]].concat());
+    assert_eq!(shown(&agent), is(Activity::Working, "PreToolUse", 10_000, Hook, false));
 }
 
 #[test]

@@ -6,12 +6,11 @@ use crate::text::{Clean, Span};
 use crate::{Activity, Claim, Evidence, ProcessState, Source};
 
 const EXIT: Rule = Rule { name: "exit", action: "read its last output, then start it again or remove it" };
-const KNOWN: Rule = Rule { name: "known", action: "look at it" };
+const KNOWN: Rule = Rule { name: "known", action: "" };
 pub(crate) const STALLED: Rule =
     Rule { name: "stalled", action: "look at its terminal; interrupt it or start it again" };
 pub(crate) const WAITING_TOO_LONG: Rule = Rule { name: "waiting-too-long", action: "answer it in its terminal" };
-const EVIDENCE_CONFLICT: Rule =
-    Rule { name: "evidence-conflict", action: "look at its terminal to see which is right" };
+const EVIDENCE_CONFLICT: Rule = Rule { name: "evidence-conflict", action: "" };
 
 /// What a failed agent costs: all.
 const ALL_POINTS: u64 = 100;
@@ -67,7 +66,7 @@ impl Checker<'_> {
                 .evidence
                 .iter()
                 .filter(move |evidence| evidence.source == source && evidence.claim != Claim::Unknown);
-            by_source.max_by_key(|evidence| evidence.at_ms.min(self.now_ms))
+            by_source.max_by_key(|evidence| evidence.at_ms)
         };
         let weight = settings.evidence_conflict_weight;
         if let (Some(record), Some(event)) = (newest(Source::OwnRecord), newest(Source::Hook))

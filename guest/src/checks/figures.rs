@@ -13,7 +13,7 @@ const THREAD_COUNT: Rule =
     Rule { name: "thread-count", action: "look for a program in its tree that starts threads without end" };
 const ZOMBIE_CHILDREN: Rule =
     Rule { name: "zombie-children", action: "start the agent anew: it does not collect its ended children" };
-const LEFTOVER_PROCESSES: Rule = Rule { name: "leftover-processes", action: "end the processes that it left behind" };
+const LEFTOVER_PROCESSES: Rule = Rule { name: "leftover-processes", action: "" };
 
 impl Checker<'_> {
     pub(super) fn cpu_runaway(&mut self) {

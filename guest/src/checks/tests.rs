@@ -222,6 +222,7 @@ fn a_missing_figure_is_unknown_where_the_facts_say_why() {
     assert_eq!(listed(&agent), []);
     agent.unmeasured = vec![gap("fullest-fds", "permission\u{7} denied")];
     assert_eq!(listed(&agent), is(Outcome::Unknown, "fd-near-limit: not measured: permission denied, −5"));
+    assert_eq!(sheet_by(&agent, r#"{"fd_near_limit_weight":0}"#).listed.len(), 0);
 }
 
 #[test]
@@ -261,6 +262,8 @@ fn a_weight_of_zero_leaves_a_check_out() {
 #[test]
 fn the_worst_failure_is_the_one_that_costs_most() {
     let both = with(|it| (it.metrics.threads, it.metrics.fullest_fds) = (Some(4000), Some(1024)));
+    let alike = sheet_by(&both, r#"{"thread_count_weight":25}"#).worst.unwrap();
+    assert_eq!(alike.rule.name, "fd-near-limit", "of equals the first");
     let worst = sheet(&both).worst.unwrap();
     assert_eq!((worst.rule.name, worst.index), ("fd-near-limit", 0));
     assert_eq!(&sheet(&both).listed[0].detail[..worst.said], "1024 of 1024 descriptors (limit 90 %)");

@@ -187,5 +187,8 @@ fn numbers_that_are_none_do_not_spoil_the_sums() {
     };
     let totals = judged(vec![cpu(f64::NAN), cpu(f64::INFINITY), cpu(-1.0), cpu(2.0)]).totals;
     assert_eq!((totals.cpu_percent, totals.unmeasured), (2.0, 3));
+    assert_eq!(judged(vec![cpu(0.0)]).totals.unmeasured, 0);
     assert_eq!(judged(vec![cpu(f64::MAX), cpu(f64::MAX)]).totals.cpu_percent, f64::MAX);
+    // Zero, not minus zero.
+    assert_eq!(judged(vec![]).totals.cpu_percent.to_bits(), 0);
 }

@@ -43,6 +43,7 @@ fn durations_and_sizes_have_units() {
     assert_eq!(read(r#"{"stall_after":"1500ms"}"#).stall_after, 1500);
     assert_eq!(read(r#"{"stall_after":"90s"}"#).stall_after, 90_000);
     assert_eq!(read(r#"{"stall_after":"2h"}"#).stall_after, 7_200_000);
+    assert_eq!(read(r#"{"stall_after":"2d"}"#).stall_after, 172_800_000);
     assert_eq!(read(r#"{"stall_after":"never"}"#).stall_after, NEVER);
     assert_eq!(read(r#"{"memory_high_fail":"12GiB"}"#).memory_high_fail, 12 << 30);
     assert_eq!(read(r#"{"memory_high_warn":"512MiB"}"#).memory_high_warn, 512 << 20);
@@ -120,11 +121,7 @@ fn a_warning_may_not_come_after_the_failure() {
 fn every_check_with_two_limits_has_both() {
     let checks = |end: &str| KEYS.iter().filter_map(|key| key.name.strip_suffix(end)).collect::<Vec<_>>();
     assert_eq!(checks("_warn"), checks("_fail"));
-    assert_eq!(
-        checks("_warn").len(),
-        6 + usize::from(checks("_warn").contains(&"waiting_too_long"))
-            - usize::from(!checks("_warn").contains(&"cpu_runaway"))
-    );
+    assert!(checks("_warn").contains(&"waiting_too_long"));
 }
 
 #[test]

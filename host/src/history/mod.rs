@@ -35,31 +35,32 @@ pub struct Sample {
 #[derive(Debug)]
 pub struct History {
     options: Options,
-    agents: HashMap<String, Series>,
+    /// By session and agent: the ids of declared agents are their session's own.
+    sessions: HashMap<String, HashMap<String, Series>>,
 }
 
 impl History {
     /// No past yet.
     pub fn new(options: Options) -> Self {
-        Self { options, agents: HashMap::new() }
+        Self { options, sessions: HashMap::new() }
     }
 
     /// Adds a sample of one agent and says how its figures have moved.
-    pub fn record(&mut self, agent_id: &str, sample: Sample) -> Trend {
-        let options = self.options;
-        match self.agents.get_mut(agent_id) {
-            Some(series) => series.record(sample, &options),
-            None => {
-                let series = Series::starting_with(sample);
-                let trend = series.trend();
-                self.agents.insert(agent_id.to_owned(), series);
-                trend
-            }
+    pub fn record(&mut self, session_id: &str, agent_id: &str, sample: Sample) -> Trend {
+        if let Some(series) = self.sessions.get_mut(session_id).and_then(|agents| agents.get_mut(agent_id)) {
+            return series.record(sample, &self.options);
         }
+        let series = Series::starting_with(sample);
+        let trend = series.trend();
+        self.sessions.entry(session_id.to_owned()).or_default().insert(agent_id.to_owned(), series);
+        trend
     }
 
     /// Forgets all agents that had no sample at `at`.
     pub fn forget_before(&mut self, at: Duration) {
-        self.agents.retain(|_, series| series.latest() >= at);
+        self.sessions.retain(|_, agents| {
+            agents.retain(|_, series| series.latest() >= at);
+            !agents.is_empty()
+        });
     }
 }

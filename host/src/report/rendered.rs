@@ -10,6 +10,8 @@ pub struct Rendered {
     pub summary: String,
     /// How many agents it lists.
     pub agents: usize,
+    /// Whether something could not be measured or read.
+    pub partial: bool,
 }
 
 const AGE: &str = "{\"age_ms\":";
@@ -23,7 +25,7 @@ impl Rendered {
         let json = serde_json::to_string(report)?;
         let after_age = json.split_once(',').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
         debug_assert!(json.starts_with(AGE), "the age stands first");
-        Ok(Self { after_age, summary: summary(report), agents: report.agents.len() })
+        Ok(Self { after_age, summary: summary(report), agents: report.agents.len(), partial: report.partial })
     }
 
     /// The JSON's beginning with the age that the report has now; [`Self::tail`] is the rest.

@@ -95,7 +95,8 @@ mod tests {
             let clean = clean(&text);
             prop_assert!(!clean.chars().any(|c| c.is_control() || super::is_invisible(c)));
             prop_assert!(clean.chars().count() <= MAX + 1);
-            prop_assert_eq!(super::clean(&clean).trim_end_matches('…'), clean.trim_end_matches('…'));
+            let again = super::clean(&clean);
+            prop_assert_eq!(again.trim_end_matches('…'), clean.trim_end_matches('…'));
         }
     }
 }

@@ -75,8 +75,6 @@ pub enum Outcome {
     Invalid,
     /// There is no such session.
     NotFound,
-    /// The caller may not ask this.
-    Denied,
     /// The caller withdrew it.
     Cancelled,
     /// It could not be answered.

@@ -1,7 +1,7 @@
 //! The registry: agents that were declared by hand or by an orchestrator, until they are withdrawn.
 
 use super::{Store, StoreError};
-use crate::names::{AgentName, BadName, SessionId, line};
+use crate::names::{AgentName, BadName, SESSION_NAME_MAX, SessionId, line};
 use rusqlite::{Connection, Row, named_params, params, types::Type};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ impl Registration {
     /// Refuses texts that would make the registry a dump: everyone who asks for a status gets them.
     fn check(&self) -> Result<(), BadName> {
         let texts = [
-            ("the session's name", self.session_name.as_deref(), 256),
+            ("the session's name", self.session_name.as_deref(), SESSION_NAME_MAX),
             ("the root path", self.root_path.as_deref(), 4096),
             ("the specialization", self.specialization.as_deref(), 256),
             ("the owner", Some(self.owner.as_str()), 256),

@@ -1,0 +1,90 @@
+//! `headcount demo`: what `status` says of a session of stand-ins, live, each line explained once.
+
+use super::{printer, table};
+use crate::demo::{self, Demo};
+use crate::monitor::Tick;
+use crate::report::{self, View};
+use crate::setup::{Rosters, Setup};
+use owo_colors::OwoColorize as _;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How long to watch
+    #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+}
+
+pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
+    let demo = Demo::start(&std::env::current_exe()?)?;
+    let rosters = Rosters { files: vec![], given: Some(demo.roster()?) };
+    let mut watcher = setup.watcher(rosters)?;
+    printer::line(&format!(
+        "{}\nFive stand-in agents now run on this machine, declared as session `{}`. Each second, this is what `headcount status` says \
+         of them, and of any real agents that run here.\n",
+        "headcount demo".bold(),
+        demo::SESSION
+    ))?;
+    let mut frame = Frame::default();
+    frame.show(&screen(&watcher.look()))?;
+    for _ in 0..args.seconds {
+        thread::sleep(Duration::from_secs(1));
+        frame.show(&screen(&watcher.tick()))?;
+    }
+    frame.finish()?;
+    printer::line(&format!("\n{}", "Line by line".bold()))?;
+    for (name, explanation) in demo::explanations() {
+        printer::line(&format!("  {} {explanation}", format!("{name:<9}").bold()))?;
+    }
+    drop(demo);
+    printer::line(&format!(
+        "\nThe stand-ins have been ended. Next: {} looks at your own agents, {} serves the same answer to MCP clients, and {} says what can \
+         be seen on this machine.",
+        "headcount status".bold(),
+        "headcount serve".bold(),
+        "headcount doctor".bold()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn screen(tick: &Tick) -> String {
+    let view = View::default();
+    let (ours, others): (Vec<_>, Vec<_>) = tick.sessions.iter().partition(|s| s.facts.session.id == demo::SESSION);
+    let show = |seen: &&std::sync::Arc<crate::monitor::Seen>| {
+        table::report(&report::report(&seen.facts, &seen.judgement, &view, 0), &view)
+    };
+    ours.iter().chain(&others).map(show).collect::<Vec<_>>().join("\n")
+}
+
+/// A text that is shown again and again in the same place; where stdout is no terminal, only its first and last state.
+#[derive(Default)]
+struct Frame {
+    lines: usize,
+    last: Option<String>,
+}
+
+impl Frame {
+    fn show(&mut self, text: &str) -> std::io::Result<()> {
+        if std::io::stdout().is_terminal() {
+            if self.lines > 0 {
+                // Up to the frame's first line, and clear from there (ECMA-48 CPL and ED).
+                printer::write(&format!("\u{1b}[{}F\u{1b}[J", self.lines))?;
+            }
+            self.lines = text.lines().count();
+            return printer::write(text);
+        }
+        if self.lines == 0 {
+            self.lines = 1;
+            return printer::write(text);
+        }
+        self.last = Some(text.to_owned());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.last.take().map_or(Ok(()), |text| printer::write(&format!("\n… and at the end:\n{text}")))
+    }
+}

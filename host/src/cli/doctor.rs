@@ -1,0 +1,153 @@
+//! `headcount doctor`: what can be seen on this machine, what not, and why.
+
+use super::printer;
+use crate::config::make_private;
+use crate::judge::Outcome;
+use crate::observe::facts::{Session, Snapshot};
+use crate::setup::{Rosters, Setup};
+use owo_colors::OwoColorize as _;
+use serde::Serialize;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print JSON (schema headcount.doctor/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the doctor found.
+#[derive(Serialize)]
+struct Findings {
+    schema: &'static str,
+    findings: Vec<Finding>,
+}
+
+/// One thing looked at.
+#[derive(Serialize)]
+struct Finding {
+    part: &'static str,
+    name: String,
+    works: bool,
+    detail: String,
+}
+
+pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
+    let mut findings = vec![configuration(setup)];
+    findings.extend(processes(setup));
+    findings.extend(sources(setup)?);
+    findings.extend(policies(setup)?);
+    findings.push(state(setup));
+    findings.push(registry(setup));
+    let all_well = findings.iter().all(|f| f.works);
+    if args.json {
+        printer::json(&Findings { schema: "headcount.doctor/1", findings })?;
+    } else {
+        print(&findings)?;
+    }
+    Ok(ExitCode::from(u8::from(!all_well)))
+}
+
+fn print(findings: &[Finding]) -> std::io::Result<()> {
+    let mut part = "";
+    for finding in findings {
+        if finding.part != part {
+            part = finding.part;
+            printer::line(&part.bold().to_string())?;
+        }
+        let mark = if finding.works { "ok".green().to_string() } else { "no".red().to_string() };
+        printer::line(&format!("  {mark}  {}: {}", finding.name, finding.detail))?;
+    }
+    Ok(())
+}
+
+fn configuration(setup: &Setup) -> Finding {
+    let detail = match &setup.loaded.file {
+        Some(file) => format!("read from {}", file.display()),
+        None => "there is no file, all settings are defaults or from the environment".to_owned(),
+    };
+    Finding { part: "configuration", name: "settings".into(), works: true, detail }
+}
+
+fn processes(setup: &Setup) -> Vec<Finding> {
+    let mut sampler = setup.sampler();
+    let listed = sampler.refresh();
+    let mut findings = vec![match listed {
+        Ok(()) => {
+            let detail = format!("{} seen", sampler.processes().count());
+            Finding { part: "processes", name: "list".into(), works: true, detail }
+        }
+        Err(error) => Finding { part: "processes", name: "list".into(), works: false, detail: error.to_string() },
+    }];
+    findings.extend(sampler.abilities().into_iter().map(|a| Finding {
+        part: "processes",
+        name: a.name.into(),
+        works: a.works,
+        detail: a.detail,
+    }));
+    findings
+}
+
+/// Where agents come from, and how many each session has now.
+fn sources(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
+    let mut observer = setup.observer(Rosters::default())?;
+    let snapshots = observer.observe();
+    let mut findings: Vec<Finding> = observer
+        .sources()
+        .iter()
+        .map(|s| Finding {
+            part: "agents",
+            name: s.name.clone(),
+            works: s.error.is_none(),
+            detail: s.error.clone().unwrap_or_else(|| "read".to_owned()),
+        })
+        .collect();
+    let agents: usize = snapshots.iter().map(|s| s.agents.len()).sum();
+    let detail = format!("{agents} in {} sessions", snapshots.len());
+    findings.push(Finding { part: "agents", name: "seen now".into(), works: true, detail });
+    let activity = "concluded from processes alone (marked ~): what agents record of themselves is not read yet";
+    findings.push(Finding { part: "agents", name: "activity".into(), works: true, detail: activity.into() });
+    Ok(findings)
+}
+
+fn registry(setup: &Setup) -> Finding {
+    let (works, detail) = match setup.store.list() {
+        Ok(agents) => (true, format!("{} agents registered", agents.len())),
+        Err(error) => (false, error.to_string()),
+    };
+    Finding { part: "state", name: "registry".into(), works, detail }
+}
+
+/// Has each policy judge a session without agents.
+fn policies(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
+    let facts = Snapshot {
+        now_ms: setup.clock.now().unix_ms,
+        cores: 1,
+        session: Session {
+            id: "doctor".into(),
+            name: "doctor".into(),
+            root_path: String::new(),
+            owner: String::new(),
+            created_at_ms: None,
+        },
+        agents: vec![],
+        sources: vec![],
+    };
+    let judgement = setup.judge()?.judge(&facts);
+    let finding = |p: crate::judge::Evaluation| Finding {
+        part: "policies",
+        works: p.outcome == Outcome::Verdict,
+        detail: format!("{} ({} µs, version {})", p.outcome, p.took.as_micros(), p.version),
+        name: p.name,
+    };
+    Ok(judgement.policies.into_iter().map(finding).collect())
+}
+
+fn state(setup: &Setup) -> Finding {
+    let dir = &setup.dirs.state;
+    let (works, detail) = match make_private(dir) {
+        Ok(()) => (true, format!("{} can be written", dir.display())),
+        Err(error) => (false, format!("{}: {error}", dir.display())),
+    };
+    Finding { part: "state", name: "directory".into(), works, detail }
+}

@@ -1,0 +1,88 @@
+//! The command line: what can be typed, and one file for each command. Nothing here decides anything about agents.
+
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod printer;
+mod register;
+mod serve;
+mod sessions;
+mod stand_in;
+mod status;
+mod table;
+
+use crate::setup::Setup;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit code for what was asked could not be done.
+pub const ERROR: u8 = 2;
+/// Exit code for a command line that makes no sense (`EX_USAGE` of sysexits.h).
+pub const USAGE: u8 = 64;
+
+/// Who is working in this session, what is each agent doing, what does it cost the machine, is it healthy?
+#[derive(Debug, Parser)]
+#[command(
+    name = "headcount",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 all is well; 1 something is degraded or worse, or nothing is known; 2 error; 64 wrong usage.\n\
+                  Results go to stdout, everything else to stderr. RUST_LOG=headcount=debug says more."
+)]
+pub struct Cli {
+    /// Read this configuration file [default: $XDG_CONFIG_HOME/headcount/config.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Looks once: who works in each session, what it costs, and whether it is healthy
+    Status(status::Args),
+    /// Lists the sessions of this machine
+    Sessions(sessions::Args),
+    /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
+    Demo(demo::Args),
+    /// Says what can be seen on this machine, what not, and what would help
+    Doctor(doctor::Args),
+    /// Serves MCP over stdin and stdout
+    Serve(serve::Args),
+    /// Declares an agent, so that it is seen under this name
+    Register(register::RegisterArgs),
+    /// Takes a declared agent off the list
+    Unregister(register::UnregisterArgs),
+    /// Checks or shows the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Prints a completion script for a shell
+    Completions(completions::Args),
+    /// Behaves like an agent of some kind, for `demo` and tests
+    #[command(hide = true)]
+    StandIn(stand_in::Args),
+}
+
+impl Cli {
+    /// Does what was typed.
+    ///
+    /// # Errors
+    /// When it cannot be done; the program then ends with [`ERROR`].
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let setup = || Setup::new(self.config.as_deref());
+        match self.command {
+            Command::Status(args) => status::run(&setup()?, args),
+            Command::Sessions(args) => sessions::run(&setup()?, &args),
+            Command::Demo(args) => demo::run(&setup()?, &args),
+            Command::Doctor(args) => doctor::run(&setup()?, &args),
+            Command::Serve(args) => serve::run(setup()?, args),
+            Command::Register(args) => register::register(&setup()?, args),
+            Command::Unregister(args) => register::unregister(&setup()?, &args),
+            Command::Config(command) => config::run(self.config.as_deref(), &command),
+            Command::Completions(args) => completions::run(&args),
+            Command::StandIn(args) => stand_in::run(&args),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `headcount register` and `headcount unregister`.
+
+use super::printer;
+use crate::names::{AgentName, SessionId};
+use crate::registering::{self, Declaration};
+use crate::setup::Setup;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub struct RegisterArgs {
+    /// The session it belongs to; made if there is none
+    #[arg(long, value_parser = SessionId::parse)]
+    session: SessionId,
+    /// The agent's name, its own within the session
+    #[arg(long, value_parser = AgentName::parse)]
+    name: AgentName,
+    /// What it is for
+    #[arg(long)]
+    specialization: Option<String>,
+    /// The root of its process tree [default: none, an agent that runs elsewhere]
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// What to call the session
+    #[arg(long)]
+    session_name: Option<String>,
+    /// The session's top folder
+    #[arg(long, value_name = "DIR")]
+    root_path: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct UnregisterArgs {
+    /// The session it belongs to
+    #[arg(long, value_parser = SessionId::parse)]
+    session: SessionId,
+    /// The agent's name
+    #[arg(long, value_parser = AgentName::parse)]
+    name: AgentName,
+}
+
+pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
+    let declaration = Declaration {
+        session_id: args.session,
+        agent_name: args.name,
+        specialization: args.specialization,
+        process_id: args.pid,
+        session_name: args.session_name,
+        root_path: args.root_path,
+        registered_by: "headcount register".into(),
+    };
+    let session = declaration.session_id.clone();
+    let done = registering::register(setup, declaration)?;
+    if args.json {
+        printer::json(&done)?;
+    } else {
+        let what = if done.replaced { "registered anew" } else { "registered" };
+        printer::line(&format!("{what}: {} in session {session}", done.agent_id))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        setup.store.unregister(&args.session, &args.name)?,
+        "session {} has no registered agent {}",
+        args.session,
+        args.name
+    );
+    printer::line(&format!("unregistered: {} of session {}", args.name, args.session))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,22 @@
+//! `headcount serve`: MCP over stdin and stdout.
+
+use crate::mcp;
+use crate::setup::{Rosters, Setup};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Read this roster too; may be given several times
+    #[arg(long, value_name = "FILE")]
+    roster: Vec<PathBuf>,
+}
+
+pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
+    let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(mcp::serve_stdio(service))?;
+    // A read of stdin that is still waiting would keep the runtime from ending.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}

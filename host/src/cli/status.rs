@@ -1,0 +1,98 @@
+//! `headcount status`: one look, two samples.
+
+use super::{printer, table};
+use crate::monitor::{Seen, Tick};
+use crate::query::{self, QueryError};
+use crate::report::{self, Filter, Report, SessionHealth, View};
+use crate::setup::{Rosters, Setup};
+use crate::store::audit::{AuditLine, Outcome, Transport};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session's id, or its name where that is unique [default: all sessions]
+    session: Option<String>,
+    /// Print JSON (schema headcount.report/1, or headcount.reports/1 without a session)
+    #[arg(long)]
+    json: bool,
+    /// Read this roster too; may be given several times
+    #[arg(long, value_name = "FILE")]
+    roster: Vec<PathBuf>,
+    /// List only agents with this status or activity; may be given several times
+    #[arg(long, value_name = "WORD")]
+    only: Vec<Filter>,
+    /// List this many agents of a session at the most
+    #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64)]
+    limit: u64,
+    /// Say how long each part took
+    #[arg(long)]
+    timings: bool,
+}
+
+/// All sessions.
+#[derive(Serialize)]
+struct Reports {
+    schema: &'static str,
+    reports: Vec<Report>,
+}
+
+pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
+    let view = View { only: args.only, limit: View::check_limit(args.limit)?, ..View::default() };
+    let started = setup.clock.now().steady;
+    let mut watcher = setup.watcher(Rosters { files: args.roster, given: None })?;
+    let tick = watcher.look();
+    let asked = args.session.as_deref();
+    let found = find(&tick, asked);
+    let reporting = setup.clock.now().steady;
+    let reports = found.map(|seen| -> Vec<Report> {
+        seen.iter().map(|s| report::report(&s.facts, &s.judgement, &view, 0)).collect()
+    });
+    let now = setup.clock.now().steady;
+    setup.audit().record(AuditLine {
+        unix_ms: setup.clock.now().unix_ms,
+        principal: setup.user.clone(),
+        client: "headcount status".into(),
+        transport: Transport::Cli,
+        tool: "status".into(),
+        session: asked.map(report::clean),
+        outcome: reports.as_ref().map_or_else(QueryError::outcome, |r| outcome(r)),
+        agents: reports.as_ref().map_or(0, |r| r.iter().map(|r| u32::try_from(r.agents.len()).unwrap_or(u32::MAX)).sum()),
+        micros: query::micros(Some(&tick), now - reporting, now - started),
+    });
+    let reports = reports?;
+    let code = exit_code(&reports);
+    print(&tick, reports, args.json, asked.is_some(), &view)?;
+    if args.timings {
+        printer::line(&table::timings(&tick, now - reporting, now - started))?;
+    }
+    Ok(code)
+}
+
+fn find<'t>(tick: &'t Tick, asked: Option<&str>) -> Result<Vec<&'t Arc<Seen>>, QueryError> {
+    match asked {
+        Some(asked) => Ok(vec![query::find(tick, asked)?]),
+        None => Ok(tick.sessions.iter().collect()),
+    }
+}
+
+fn outcome(reports: &[Report]) -> Outcome {
+    if reports.iter().any(|r| r.partial) { Outcome::Partial } else { Outcome::Ok }
+}
+
+fn print(tick: &Tick, mut reports: Vec<Report>, json: bool, one: bool, view: &View) -> anyhow::Result<()> {
+    match (json, one) {
+        (true, true) => printer::json(&reports.remove(0)),
+        (true, false) => printer::json(&Reports { schema: "headcount.reports/1", reports }),
+        (false, _) if tick.sessions.is_empty() => Ok(printer::line(table::NOBODY)?),
+        (false, _) => Ok(printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?),
+    }
+}
+
+/// 0 only where all is known to be well.
+fn exit_code(reports: &[Report]) -> ExitCode {
+    let well = |r: &Report| matches!(r.session_health, SessionHealth::Healthy | SessionHealth::Empty);
+    ExitCode::from(u8::from(!reports.iter().all(well)))
+}

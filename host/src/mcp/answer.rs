@@ -1,0 +1,97 @@
+//! What all tools answer from: the latest tick, each report written out once.
+
+use crate::monitor::{Ended, Monitor, Seen, Tick};
+use crate::report::{self, Rendered, View};
+use crate::setup::{Rosters, Setup};
+use crate::store::audit::{Audit, AuditLine};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Everything that tools need.
+pub struct Service {
+    setup: Arc<Setup>,
+    monitor: Monitor,
+    audit: Audit,
+    written: Mutex<Written>,
+}
+
+/// The reports of one tick that somebody has asked for.
+#[derive(Default)]
+struct Written {
+    tick: Option<Arc<Tick>>,
+    reports: HashMap<(String, View), Arc<Rendered>>,
+}
+
+/// Views of one tick that are kept written out; there are more only where somebody makes up views.
+const KEPT: usize = 64;
+
+impl Service {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(setup: Setup, rosters: Rosters) -> std::io::Result<Self> {
+        let setup = Arc::new(setup);
+        let audit = setup.audit();
+        let for_thread = Arc::clone(&setup);
+        let watcher = move || for_thread.watcher(rosters);
+        let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
+        Ok(Self { setup, monitor, audit, written: Mutex::default() })
+    }
+
+    /// The latest tick.
+    ///
+    /// # Errors
+    /// When nobody looks any more.
+    pub async fn tick(&self) -> Result<Arc<Tick>, Ended> {
+        self.monitor.tick().await
+    }
+
+    /// Has the next answer look anew.
+    pub fn renew(&self) {
+        self.monitor.renew();
+    }
+
+    /// A session's report, written out, and how old it is in milliseconds.
+    ///
+    /// # Errors
+    /// When the report cannot be written as JSON, which would be a defect.
+    pub fn report(&self, tick: &Arc<Tick>, seen: &Seen, view: &View) -> serde_json::Result<(u64, Arc<Rendered>)> {
+        let age = u64::try_from(self.monitor.age(tick).as_millis()).unwrap_or(u64::MAX);
+        let key = (seen.facts.session.id.clone(), view.clone());
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.tick.as_ref().is_some_and(|t| Arc::ptr_eq(t, tick)) {
+            *written = Written { tick: Some(Arc::clone(tick)), reports: HashMap::new() };
+        }
+        if let Some(report) = written.reports.get(&key) {
+            return Ok((age, Arc::clone(report)));
+        }
+        let report = report::report(&seen.facts, &seen.judgement, view, age);
+        let report = Arc::new(Rendered::new(&report)?);
+        if written.reports.len() < KEPT {
+            written.reports.insert(key, Arc::clone(&report));
+        }
+        Ok((age, report))
+    }
+
+    /// What it was set up from.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The time on the steady clock.
+    pub fn steady(&self) -> Duration {
+        self.setup.clock.now().steady
+    }
+
+    /// The wall clock's time, Unix milliseconds.
+    pub fn unix_ms(&self) -> u64 {
+        self.setup.clock.now().unix_ms
+    }
+
+    /// Notes who asked for what and what became of it. Never fails and never waits.
+    pub fn note(&self, line: AuditLine) {
+        self.audit.record(line);
+    }
+}

@@ -1,0 +1,35 @@
+//! headcount as an MCP server: the only place that knows rmcp's server side.
+
+mod answer;
+mod arguments;
+mod register;
+mod server;
+mod sessions;
+mod splice;
+mod status;
+mod tools;
+
+pub use answer::Service;
+
+use rmcp::ServiceExt as _;
+use server::Server;
+use splice::{Splicer, SplicingWriter};
+use std::sync::Arc;
+
+/// Serves one client over stdin and stdout until it closes its end, in whichever era of the protocol it speaks.
+///
+/// # Errors
+/// When the handshake fails in a way that ends the connection.
+pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
+    let splicer = Arc::new(Splicer::default());
+    let server = Server::new(Arc::new(service), Arc::clone(&splicer));
+    let (input, output) = rmcp::transport::stdio_pipes();
+    let running = match server.serve((input, SplicingWriter::new(output, splicer))).await {
+        Ok(running) => running,
+        // A client that leaves before it has said anything wanted nothing.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    running.waiting().await?;
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! `register_agent` and `unregister_agent`.
+
+use super::arguments::parse;
+use super::server::{Done, Server, client};
+use super::tools::Tool;
+use crate::names::{AgentName, SessionId};
+use crate::registering::{self, Declaration};
+use crate::store::audit::Outcome;
+use rmcp::model::JsonObject;
+use rmcp::{RoleServer, service::RequestContext};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What `register_agent` takes.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterArguments {
+    /// The session it belongs to; it is made if there is none.
+    session_id: SessionId,
+    /// The agent's name, its own within the session.
+    agent_name: AgentName,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    specialization: Option<String>,
+    /// The root of its process tree on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process_id: Option<u32>,
+    /// What to call the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session_name: Option<String>,
+    /// The session's top folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root_path: Option<String>,
+}
+
+/// What `register_agent` answers.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Registered {
+    /// It is registered.
+    success: bool,
+    /// Its session.
+    session_id: SessionId,
+    /// The id under which it is reported.
+    agent_id: String,
+    /// Whether it took the place of an earlier registration of this name.
+    replaced: bool,
+}
+
+/// What `unregister_agent` takes.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnregisterArguments {
+    /// The session it belongs to.
+    session_id: SessionId,
+    /// The agent's name.
+    agent_name: AgentName,
+}
+
+/// What `unregister_agent` answers.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Unregistered {
+    /// It is registered no more.
+    success: bool,
+    /// Whether it was registered before.
+    removed: bool,
+}
+
+pub(super) async fn register(server: &Server, arguments: Option<JsonObject>, context: &RequestContext<RoleServer>) -> Done {
+    let arguments: RegisterArguments = match parse(Tool::RegisterAgent, arguments) {
+        Ok(arguments) => arguments,
+        Err(message) => return Done::failed(Outcome::Invalid, None, message),
+    };
+    let session = Some(arguments.session_id.to_string());
+    let declaration = Declaration {
+        session_id: arguments.session_id.clone(),
+        agent_name: arguments.agent_name,
+        specialization: arguments.specialization,
+        process_id: arguments.process_id,
+        session_name: arguments.session_name,
+        root_path: arguments.root_path,
+        registered_by: client(context),
+    };
+    let service = Arc::clone(&server.service);
+    let done = tokio::task::spawn_blocking(move || registering::register(service.setup(), declaration));
+    let done = done.await;
+    server.service.renew();
+    match done {
+        Ok(Ok(done)) => Done::structured(
+            session,
+            &Registered {
+                success: true,
+                session_id: arguments.session_id,
+                agent_id: done.agent_id,
+                replaced: done.replaced,
+            },
+        ),
+        Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
+        Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
+    }
+}
+
+pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -> Done {
+    let arguments: UnregisterArguments = match parse(Tool::UnregisterAgent, arguments) {
+        Ok(arguments) => arguments,
+        Err(message) => return Done::failed(Outcome::Invalid, None, message),
+    };
+    let session = Some(arguments.session_id.to_string());
+    let service = Arc::clone(&server.service);
+    let done = tokio::task::spawn_blocking(move || {
+        service.setup().store.unregister(&arguments.session_id, &arguments.agent_name)
+    });
+    let done = done.await;
+    server.service.renew();
+    match done {
+        Ok(Ok(removed)) => Done::structured(session, &Unregistered { success: true, removed }),
+        Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
+        Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
+    }
+}

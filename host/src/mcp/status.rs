@@ -1,0 +1,103 @@
+//! `get_session_status`.
+
+use super::arguments::parse;
+use super::server::{Done, Progress, Server};
+use super::tools::Tool;
+use crate::query;
+use crate::report::{self, Filter, Rendered, View, ViewError};
+use crate::store::audit::Outcome;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ProtocolVersion};
+use rmcp::{RoleServer, service::RequestContext};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What `get_session_status` takes.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The session's id as list_sessions gives it, or its name where that is unique.
+    session_id: String,
+    /// Whether to show each agent's figures.
+    #[serde(default = "yes")]
+    include_metrics: bool,
+    /// Whether to show how each agent fared in the checks.
+    #[serde(default = "yes")]
+    include_health: bool,
+    /// List only agents with one of these statuses (ACTIVE, DEGRADED, FAILED, OFFLINE, UNKNOWN) or activities (working,
+    /// waiting_for_input, idle, stalled, finished, dead, unknown). Totals, health and attention are of the whole session all the same.
+    #[serde(default)]
+    only: Vec<String>,
+    /// List this many agents at the most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = report::MAX_LIMIT))]
+    limit: u64,
+    /// Where to go on: `next_cursor` of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_limit() -> u64 {
+    report::DEFAULT_LIMIT as u64
+}
+
+impl Arguments {
+    fn view(&self) -> Result<View, ViewError> {
+        Ok(View {
+            metrics: self.include_metrics,
+            health: self.include_health,
+            only: self.only.iter().map(|word| word.parse::<Filter>()).collect::<Result<_, _>>()?,
+            limit: View::check_limit(self.limit)?,
+            cursor: self.cursor.as_deref().map(str::parse).transpose()?,
+        })
+    }
+}
+
+pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context: &RequestContext<RoleServer>) -> Done {
+    let arguments: Arguments = match parse(Tool::GetSessionStatus, arguments) {
+        Ok(arguments) => arguments,
+        Err(message) => return Done::failed(Outcome::Invalid, None, message),
+    };
+    let asked = Some(report::clean(&arguments.session_id));
+    let view = match arguments.view() {
+        Ok(view) => view,
+        Err(error) => return Done::failed(Outcome::Invalid, asked, error.to_string()),
+    };
+    let mut progress = Progress::new(context, 4);
+    progress.step(|| "collecting".into()).await;
+    let tick = match server.service.tick().await {
+        Ok(tick) => tick,
+        Err(error) => return Done::failed(Outcome::Failed, asked, error.to_string()),
+    };
+    let seen = match query::find(&tick, &arguments.session_id) {
+        Ok(seen) => seen,
+        Err(error) => return Done::failed(error.outcome(), asked, error.to_string()),
+    };
+    progress.step(|| format!("{} agents observed", seen.facts.agents.len())).await;
+    progress.step(|| "judged and summed up".into()).await;
+    let started = server.service.steady();
+    let (age_ms, rendered) = match server.service.report(&tick, seen, &view) {
+        Ok(written) => written,
+        Err(error) => return Done::failed(Outcome::Failed, asked, error.to_string()),
+    };
+    let report = server.service.steady().saturating_sub(started);
+    progress.step(|| "done".into()).await;
+    let session = Some(seen.facts.session.id.clone());
+    let agents = rendered.agents;
+    let outcome = if rendered.partial { Outcome::Partial } else { Outcome::Ok };
+    let result = result(server, age_ms, rendered, context.protocol_version());
+    Done { result, tick: Some(Arc::clone(&tick)), session, outcome, agents, report }
+}
+
+/// The report as structure, and in words. Clients from before there was structured content get the whole report as text.
+fn result(server: &Server, age_ms: u64, report: Arc<Rendered>, version: Option<ProtocolVersion>) -> CallToolResult {
+    let knows_structure = version.is_none_or(|v| v >= ProtocolVersion::V_2025_06_18);
+    let text = if knows_structure { report.summary.clone() } else { Rendered::head(age_ms) + report.tail() };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = knows_structure.then(|| server.splicer.stand_in(age_ms, report));
+    result
+}

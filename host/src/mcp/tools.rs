@@ -1,0 +1,120 @@
+//! The tools: their names, what they say of themselves, and the schemas of what goes in and comes out.
+
+use super::{register, sessions, status};
+use crate::report::{Report, Sessions};
+use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The tools that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// What a session's agents do, cost, and how they fare.
+    GetSessionStatus,
+    /// Which sessions there are.
+    ListSessions,
+    /// Declares an agent.
+    RegisterAgent,
+    /// Takes a declared agent off the list.
+    UnregisterAgent,
+}
+
+impl Tool {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 4] = [Self::GetSessionStatus, Self::ListSessions, Self::RegisterAgent, Self::UnregisterAgent];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GetSessionStatus => "get_session_status",
+            Self::ListSessions => "list_sessions",
+            Self::RegisterAgent => "register_agent",
+            Self::UnregisterAgent => "unregister_agent",
+        }
+    }
+
+    /// The tool with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// The schema of its arguments.
+    pub fn input_schema(self) -> JsonObject {
+        match self {
+            Self::GetSessionStatus => schema::<status::Arguments>(),
+            Self::ListSessions => schema::<sessions::Arguments>(),
+            Self::RegisterAgent => schema::<register::RegisterArguments>(),
+            Self::UnregisterAgent => schema::<register::UnregisterArguments>(),
+        }
+    }
+
+    fn output_schema(self) -> JsonObject {
+        match self {
+            Self::GetSessionStatus => schema::<Report>(),
+            Self::ListSessions => schema::<Sessions>(),
+            Self::RegisterAgent => schema::<register::Registered>(),
+            Self::UnregisterAgent => schema::<register::Unregistered>(),
+        }
+    }
+
+    /// All that a client is told of it.
+    pub fn describe(self) -> Description {
+        let (title, description, annotations) = match self {
+            Self::GetSessionStatus => (
+                "Session status",
+                "Who is working in a session, what each agent is doing, what it costs this machine, and whether it is healthy. \
+                 `attention` lists those who need somebody, most urgent first. Figures that could not be measured are null, with the \
+                 reason under `unmeasured`.",
+                ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
+            ),
+            Self::ListSessions => (
+                "Sessions",
+                "The sessions of AI agents on this machine: id, name, root folder, how many agents and how they fare.",
+                ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
+            ),
+            Self::RegisterAgent => (
+                "Register an agent",
+                "Declares an agent of a session, so that it is watched under this name and role even where headcount would not find it by \
+                 itself. Registering a name again replaces it.",
+                ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false),
+            ),
+            Self::UnregisterAgent => (
+                "Unregister an agent",
+                "Takes a declared agent off the list. Its process is left alone.",
+                ToolAnnotations::new().read_only(false).destructive(true).idempotent(true).open_world(false),
+            ),
+        };
+        Description::new(self.name(), description, Arc::new(self.input_schema()))
+            .with_title(title)
+            .with_raw_output_schema(Arc::new(self.output_schema()))
+            .with_annotations(annotations)
+    }
+}
+
+/// The schema of what serde reads (arguments) or writes (answers), as clients of all kinds understand it: in one piece,
+/// and without number formats, which many validators do not know.
+fn schema<T: JsonSchema>() -> JsonObject {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|s| s.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    drop_formats(&mut schema);
+    match schema {
+        Value::Object(object) => object,
+        other => JsonObject::from_iter([("const".to_owned(), other)]),
+    }
+}
+
+fn drop_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            let is_number_format =
+                object.get("format").and_then(Value::as_str).is_some_and(|f| f.starts_with(['u', 'i', 'd', 'f']));
+            if is_number_format && object.contains_key("type") {
+                object.remove("format");
+            }
+            object.values_mut().for_each(drop_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_formats),
+        _ => {}
+    }
+}

@@ -1,0 +1,124 @@
+//! From settings to a program that is ready to look: the one place where the parts are put together.
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::{self, Config, Dirs, Environment, Loaded};
+use crate::history;
+use crate::judge::{Judge, LoadError};
+use crate::monitor::{Pace, Watcher};
+use crate::observe::processes::{Options, Sampler};
+use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
+use crate::observe::sessions::Owners;
+use crate::observe::{KindError, Observer};
+use crate::store::Store;
+use crate::store::audit::Audit;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What all commands start from.
+pub struct Setup {
+    /// The configuration, with where each value is from.
+    pub loaded: Loaded,
+    /// Where state, cache and configuration are kept.
+    pub dirs: Dirs,
+    /// The machine's clocks.
+    pub clock: Arc<dyn Clock>,
+    /// The registry of declared agents; opened when it is first needed.
+    pub store: Arc<Store>,
+    /// The user that this program runs as.
+    pub user: String,
+}
+
+/// Which agents to look at beside those that are found, configured and registered.
+#[derive(Debug, Default)]
+pub struct Rosters {
+    /// Roster files.
+    pub files: Vec<PathBuf>,
+    /// A roster that is in no file.
+    pub given: Option<Given>,
+}
+
+/// Why nobody can look.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A configured kind of agent cannot be used.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// Policies cannot run.
+    #[error(transparent)]
+    Judge(#[from] LoadError),
+}
+
+impl Setup {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// When it is wrong, or there is no place to keep anything.
+    pub fn new(config_file: Option<&Path>) -> anyhow::Result<Self> {
+        let environment = Environment::of_process();
+        let dirs = Dirs::of(&environment)?;
+        let loaded = config::load(&environment, config_file, &[])?;
+        let store = Arc::new(Store::at(&dirs.state));
+        Ok(Self { loaded, dirs, clock: Arc::new(SystemClock::default()), store, user: Owners::default().me() })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// The judge with the configured chain.
+    ///
+    /// # Errors
+    /// When WebAssembly cannot run here.
+    pub fn judge(&self) -> Result<Judge, LoadError> {
+        Judge::new(&self.config().policies, &self.dirs.cache.join("policies"), Arc::clone(&self.clock))
+    }
+
+    /// The process table as it is configured.
+    pub fn sampler(&self) -> Sampler {
+        let sampling = &self.config().sampling;
+        let options = Options {
+            pss_budget: sampling.pss_budget.0,
+            details_deadline: sampling.details_deadline.0,
+            ..Options::default()
+        };
+        Sampler::new(Arc::clone(&self.clock), options)
+    }
+
+    /// Who looks at this machine.
+    ///
+    /// # Errors
+    /// When a configured kind of agent cannot be used.
+    pub fn observer(&self, rosters: Rosters) -> Result<Observer, KindError> {
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
+        sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
+        sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
+        Observer::new(Arc::clone(&self.clock), self.sampler(), self.config(), sources)
+    }
+
+    /// Everything that one tick needs.
+    ///
+    /// # Errors
+    /// When a configured kind of agent cannot be used, or WebAssembly cannot run here.
+    pub fn watcher(&self, rosters: Rosters) -> Result<Watcher, SetupError> {
+        let sampling = &self.config().sampling;
+        let history = history::Options {
+            window: sampling.window.0,
+            quiet_cpu_percent: sampling.quiet_cpu_percent,
+            quiet_io: sampling.quiet_io,
+        };
+        Ok(Watcher::new(self.observer(rosters)?, self.judge()?, history, Arc::clone(&self.clock)))
+    }
+
+    /// How often to look.
+    pub fn pace(&self) -> Pace {
+        let sampling = &self.config().sampling;
+        Pace { tick: sampling.tick.0, idle_tick: sampling.idle_tick.0 }
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> Audit {
+        Audit::open(&self.dirs.state, self.config().audit)
+    }
+}

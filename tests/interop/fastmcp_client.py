@@ -1,0 +1,34 @@
+"""fastmcp's client calls every tool. Usage: fastmcp_client.py HEADCOUNT"""
+import asyncio
+import sys
+
+from common import check_answer, check_status, environment, stand_in
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from fastmcp.exceptions import ToolError
+
+headcount = sys.argv[1]
+
+
+async def main(pid):
+    transport = StdioTransport(command=headcount, args=["serve"], env=environment())
+    async with Client(transport) as client:
+        tools = {tool.name: tool.output_schema for tool in await client.list_tools()}
+
+        async def call(name, arguments):
+            return check_answer(tools, name, (await client.call_tool(name, arguments)).structured_content)
+
+        await call("register_agent", {"session_id": "interop", "agent_name": "two", "specialization": "tester", "process_id": pid})
+        sessions = (await call("list_sessions", {}))["sessions"]
+        assert any(s["session_id"] == "interop" for s in sessions), sessions
+        check_status(await call("get_session_status", {"session_id": "interop"}), pid)
+        try:
+            await client.call_tool("get_session_status", {"session_id": "../etc"})
+            raise SystemExit("a session id that is none was taken")
+        except ToolError as error:
+            assert "etc" in str(error), error
+        assert (await call("unregister_agent", {"session_id": "interop", "agent_name": "two"}))["removed"] is True
+
+
+with stand_in(headcount) as pid:
+    asyncio.run(main(pid))

@@ -1,0 +1,55 @@
+"""The MCP Python SDK calls every tool. Usage: python_sdk.py HEADCOUNT legacy|auto"""
+import asyncio
+import sys
+
+import mcp
+from common import check_answer, check_status, environment, stand_in
+from mcp import StdioServerParameters
+
+headcount, mode = sys.argv[1], sys.argv[2]
+
+
+async def main(pid):
+    server = StdioServerParameters(command=headcount, args=["serve"], env=environment())
+    async with mcp.Client(server, mode=mode) as client:
+        listed = (await client.list_tools()).tools
+        tools = {tool.name: tool.output_schema for tool in listed}
+        assert set(tools) == {"get_session_status", "list_sessions", "register_agent", "unregister_agent"}, tools
+        assert all(tool.annotations is not None and tool.title for tool in listed)
+
+        async def call(name, arguments, **more):
+            result = await client.call_tool(name, arguments, **more)
+            assert not result.is_error, result
+            return check_answer(tools, name, result.structured_content)
+
+        agent = {"session_id": "interop", "agent_name": "one", "specialization": "tester", "process_id": pid}
+        assert (await call("register_agent", agent))["replaced"] is False
+        steps = []
+
+        async def progress(done, total, message):
+            steps.append((done, total, message))
+
+        sessions = (await call("list_sessions", {}))["sessions"]
+        assert any(s["session_id"] == "interop" for s in sessions), sessions
+        report = await call("get_session_status", {"session_id": "interop"}, progress_callback=progress)
+        check_status(report, pid)
+        assert [s[0] for s in steps] == sorted({s[0] for s in steps}) and len(steps) >= 3, steps
+        bare = await call("get_session_status", {"session_id": "interop", "include_metrics": False, "include_health": False})
+        assert "metrics" not in bare["agents"][0] and "health" not in bare["agents"][0], bare
+
+        for arguments, word in [
+            ({}, "session_id"),
+            ({"session_id": 7}, "session_id"),
+            ({"session_id": "no-such-session"}, "no-such-session"),
+            ({"session_id": "interop", "limit": 0}, "limit"),
+            ({"session_id": "interop", "only": ["broken"]}, "broken"),
+        ]:
+            result = await client.call_tool("get_session_status", arguments)
+            assert result.is_error and word in result.content[0].text, (arguments, result)
+
+        assert (await call("unregister_agent", {"session_id": "interop", "agent_name": "one"}))["removed"] is True
+        assert (await call("unregister_agent", {"session_id": "interop", "agent_name": "one"}))["removed"] is False
+
+
+with stand_in(headcount) as pid:
+    asyncio.run(main(pid))
