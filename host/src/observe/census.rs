@@ -3,8 +3,8 @@
 use super::agents::{Heads, Kinds, Look, Recogniser, Sighting, wraps};
 use super::facts::{ProcessState, Terminal};
 use super::ids;
-use super::processes::{Details, Liveness, ProcessId, Program};
-use super::sessions::{Owners, terminal_of, top_folder};
+use super::processes::{Details, Liveness, ProcessId};
+use super::sessions::{Owners, Places, terminal_of};
 use super::table::ProcessTable;
 use crate::config::Worktrees;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -44,11 +44,31 @@ pub struct Known {
     ended: Option<Duration>,
 }
 
+impl Known {
+    /// A process of which nothing is known but which it is.
+    fn bare(id: ProcessId) -> Self {
+        Self {
+            id,
+            kind: NO_KIND.into(),
+            doubt: None,
+            name: NO_KIND.to_owned(),
+            root: Err("nothing is known of it".to_owned()),
+            session: String::new(),
+            owner: String::new(),
+            created_at_ms: None,
+            terminal: None,
+            discovered: false,
+            settled: false,
+            ended: None,
+        }
+    }
+}
+
 /// All known agents.
 #[derive(Debug)]
 pub struct Census {
     recogniser: Recogniser,
-    worktrees: Worktrees,
+    places: Places,
     keep_ended: Duration,
     owners: Owners,
     look: Look,
@@ -65,7 +85,7 @@ impl Census {
     pub fn new(kinds: Kinds, worktrees: Worktrees, keep_ended: Duration) -> Self {
         Self {
             recogniser: Recogniser::new(kinds),
-            worktrees,
+            places: Places::new(worktrees),
             keep_ended,
             owners: Owners::default(),
             look: Look::default(),
@@ -78,7 +98,9 @@ impl Census {
 
     /// Looks for agents among the processes, and takes up those that are new.
     pub fn look(&mut self, table: &impl ProcessTable) {
-        self.declared.clear();
+        self.places.begin();
+        // A part that outlives the whole is an agent of its own.
+        self.parts.retain(|part, whole| !has_ended(*whole, table) || has_ended(*part, table));
         self.look = self.recogniser.look(table.processes());
         self.heads = Heads::new(&self.look.sightings);
         let is_new = |sighting: &&Sighting| {
@@ -92,7 +114,9 @@ impl Census {
         new.sort_by_key(|sighting| (sighting.id.start, sighting.id.pid));
         let mut names = Names::of(self.known.values());
         for sighting in new {
-            let mut known = self.settle(sighting.id, Arc::clone(&sighting.recognised.kind), table);
+            let Some(mut known) = self.settle(sighting.id, Arc::clone(&sighting.recognised.kind), table) else {
+                continue;
+            };
             known.doubt.clone_from(&sighting.recognised.doubt);
             known.discovered = true;
             known.name = names.free(&known.session, &known.kind);
@@ -110,6 +134,11 @@ impl Census {
         self.owners.me()
     }
 
+    /// Begins a new reading of the rosters: nobody is declared.
+    pub fn begin_declarations(&mut self) {
+        self.declared.clear();
+    }
+
     /// Takes up a process that is declared, and says which row it is: its own, or that of the agent it is part of.
     pub fn declare(&mut self, id: ProcessId, table: &impl ProcessTable) -> &Known {
         let root = self.parts.get(&id).copied().unwrap_or_else(|| self.heads.head(id));
@@ -117,8 +146,8 @@ impl Census {
             self.parts.insert(id, root);
         }
         self.declared.insert(root);
-        if self.known.get(&root).is_none_or(|known| !known.settled && !known.discovered && known.ended.is_none()) {
-            let known = self.settle(root, NO_KIND.into(), table);
+        if self.known.get(&root).is_none_or(|known| !known.settled && !has_ended(root, table)) {
+            let known = self.settle(root, NO_KIND.into(), table).unwrap_or_else(|| Known::bare(root));
             self.known.insert(root, known);
         }
         if let Some(child) = self.wrapped_by(root, table) {
@@ -158,40 +187,34 @@ impl Census {
         self.known.get(&sighting.id).is_some_and(|known| known.discovered && known.kind == sighting.recognised.kind)
     }
 
-    /// What is settled about a process at first sight.
-    fn settle(&mut self, id: ProcessId, kind: Arc<str>, table: &impl ProcessTable) -> Known {
-        let process = table.get(id.pid).filter(|process| process.id == id);
-        let program = process.and_then(|process| match &process.details {
-            Details::Read(program) => Some(program),
-            Details::Pending => None,
-        });
-        let folder = program.map_or(Err("not read yet"), |program| program.cwd.as_deref().map_err(String::as_str));
-        let root = folder
-            .map(|folder| top_folder(folder, self.worktrees))
-            .map_err(|why| format!("the working directory is not known: {why}"));
-        let owner = self.owners.name(program.and_then(|program| program.uid));
-        Known {
-            id,
-            doubt: None,
+    /// What is settled about a process at first sight. `None`: it cannot be settled in this look.
+    fn settle(&mut self, id: ProcessId, kind: Arc<str>, table: &impl ProcessTable) -> Option<Known> {
+        let process = table.get(id.pid).filter(|process| process.id == id)?;
+        let Details::Read(program) = &process.details else { return None };
+        let root = match &program.cwd {
+            Ok(folder) => self.places.top(folder)?.map_err(str::to_owned),
+            Err(why) => Err(why.clone()),
+        };
+        let owner = self.owners.name(program.uid);
+        Some(Known {
             name: kind.to_string(),
             kind,
             session: root.as_ref().map_or_else(|_| ids::unplaced_id(&owner), |root| ids::session_id(root)),
-            root,
+            root: root.map_err(|why| format!("the working directory is not known: {why}")),
             owner,
-            created_at_ms: process.map(|process| process.started_at_ms),
-            terminal: process.zip(program).and_then(|(process, program)| terminal_of(process, program)),
-            discovered: false,
-            settled: program.is_some(),
-            ended: None,
-        }
+            created_at_ms: Some(process.started_at_ms),
+            terminal: terminal_of(process, program),
+            settled: true,
+            ..Known::bare(id)
+        })
     }
 
     /// The agent that `root`, which is none itself, only runs.
     fn wrapped_by(&self, root: ProcessId, table: &impl ProcessTable) -> Option<&Sighting> {
-        let program: &Program = match &table.get(root.pid).filter(|process| process.id == root)?.details {
-            Details::Read(program) if !self.known.get(&root).is_some_and(|known| known.discovered) => program,
-            _ => return None,
-        };
+        if has_ended(root, table) || self.known.get(&root).is_some_and(|known| known.discovered) {
+            return None;
+        }
+        let Details::Read(program) = &table.get(root.pid)?.details else { return None };
         self.look.sightings.iter().find(|child| child.parent == root.pid && wraps(program, child))
     }
 }

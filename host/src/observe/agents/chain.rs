@@ -5,8 +5,8 @@
 //! its topmost process is the row. An agent that another agent runs as a tool is none of that: a shell stands
 //! between them, or it was given something else to do.
 
+use super::Sighting;
 use super::command::file_name;
-use super::{Recognised, Sighting};
 use crate::observe::processes::{ProcessId, Program};
 use std::collections::HashMap;
 
@@ -53,11 +53,7 @@ fn continues(parent: &Sighting, child: &Sighting) -> bool {
 
 /// What the agent was given, without its interpreter and that one's options. `None`: cannot be read, equals nothing.
 fn given(sighting: &Sighting) -> Option<&[String]> {
-    args(&sighting.program, &sighting.recognised)
-}
-
-fn args<'a>(program: &'a Program, recognised: &Recognised) -> Option<&'a [String]> {
-    program.argv.as_ref().ok()?.get(recognised.args_from..)
+    sighting.program.argv.as_ref().ok()?.get(sighting.recognised.args_from..)
 }
 
 fn same_folder(parent: &Sighting, child: &Sighting) -> bool {

@@ -43,6 +43,8 @@ pub struct Kinds {
     by_name: HashMap<String, usize>,
     /// What is no agent of any kind.
     exclude: Vec<Run>,
+    /// What launches agents of any kind.
+    launcher: GlobSet,
 }
 
 /// What a program was recognised as.
@@ -63,6 +65,7 @@ pub struct Recognised {
 #[serde(deny_unknown_fields)]
 struct Table {
     exclude: Vec<Vec<String>>,
+    launcher: Vec<String>,
     #[serde(rename = "interpreter")]
     interpreters: Interpreters,
     #[serde(rename = "kind")]
@@ -117,6 +120,7 @@ impl Kinds {
             script: Patterns::new(&kinds, "script", |kind| &kind.script)?,
             all: kinds.into_iter().map(Compiled::new).collect::<Result<_, _>>()?,
             exclude: runs("every kind", &table.exclude)?,
+            launcher: path_globs("every kind", "launcher", &table.launcher)?,
             interpreters: table.interpreters,
             module,
             by_name,
@@ -143,10 +147,11 @@ impl Kinds {
         candidates.sort_unstable();
         let kind =
             candidates.into_iter().filter_map(|index| self.all.get(index)).find(|kind| !words.any(&kind.exclude))?;
-        let launcher = match command.runs {
-            Runs::Script(script) => kind.launcher.is_match(script),
-            Runs::Program | Runs::Module(_) => exe.is_some_and(|exe| kind.launcher.is_match(exe)),
+        let path = match command.runs {
+            Runs::Script(script) => Some(Path::new(script)),
+            Runs::Program | Runs::Module(_) => exe,
         };
+        let launcher = path.is_some_and(|path| self.launcher.is_match(path) || kind.launcher.is_match(path));
         Some(Recognised { kind: Arc::clone(&kind.name), launcher, args_from: command.args_from, doubt: None })
     }
 
@@ -185,14 +190,10 @@ impl Kinds {
 
 impl Compiled {
     fn new(kind: &Kind) -> Result<Self, KindError> {
-        let mut launcher = GlobSetBuilder::new();
-        for pattern in &kind.launcher {
-            launcher.add(path_glob(pattern).map_err(glob_error(&kind.name, "launcher"))?);
-        }
         Ok(Self {
             name: kind.name.as_str().into(),
             exclude: runs(&kind.name, &kind.exclude)?,
-            launcher: launcher.build().map_err(glob_error(&kind.name, "launcher"))?,
+            launcher: path_globs(&kind.name, "launcher", &kind.launcher)?,
         })
     }
 }
@@ -254,6 +255,14 @@ impl Words<'_> {
 fn runs(kind: &str, runs: &[Vec<String>]) -> Result<Vec<Run>, KindError> {
     let matcher = |slot: &String| Ok(Glob::new(slot).map_err(glob_error(kind, "exclude"))?.compile_matcher());
     runs.iter().map(|run| run.iter().map(matcher).collect()).collect()
+}
+
+fn path_globs(kind: &str, field: &'static str, patterns: &[String]) -> Result<GlobSet, KindError> {
+    let mut globs = GlobSetBuilder::new();
+    for pattern in patterns {
+        globs.add(path_glob(pattern).map_err(glob_error(kind, field))?);
+    }
+    globs.build().map_err(glob_error(kind, field))
 }
 
 /// A glob whose `*` stays within a folder.

@@ -229,10 +229,13 @@ fn a_launcher_a_shim_or_a_second_start_is_the_same_agent() {
     let wrapper = "/usr/lib/node_modules/@openai/codex/bin/codex.js";
     assert_eq!(rows(&[(10, 1, NODE, &["node", wrapper, "-m", "x"]), (11, 10, CODEX, &[CODEX, "--managed"])]), [10]);
     let volta = "/home/u/.volta/bin/volta-shim";
+    let claude = "/usr/bin/claude";
     assert_eq!(
-        rows(&[(9, 1, volta, &["claude"]), (10, 9, NODE, &["node", "/usr/bin/claude"]), (11, 10, CLAUDE, &["claude"])]),
+        rows(&[(9, 1, volta, &["claude"]), (10, 9, NODE, &["node", claude]), (11, 10, CLAUDE, &["claude"])]),
         [9]
     );
+    // A program may overwrite its command line with a title.
+    assert_eq!(rows(&[(9, 1, volta, &["claude", "-p", "x"]), (10, 9, NODE, &["claude"])]), [9]);
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl Rosters {
     /// Reads all sources. `listed`: the processes could be listed at least once.
     pub fn look(&mut self, table: &impl ProcessTable, census: &mut Census, listed: bool) -> Declared {
         self.bindings.begin();
+        census.begin_declarations();
         self.states.clear();
         let mut declared = Declared::default();
         let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();

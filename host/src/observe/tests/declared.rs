@@ -91,6 +91,46 @@ fn a_wrapper_and_the_agent_that_it_runs_are_one_row() {
 }
 
 #[test]
+fn an_agent_that_outlives_its_wrapper_is_still_seen() {
+    let shop = session("shop", vec![agent("backend", pid(10)), agent("frontend", pid(21))]);
+    let mut scene = Scene::new(vec![roster("roster:x", vec![shop])], |world, disk| {
+        world.start(10, 1, &["timeout", "600", "claude", "-p", "x"], disk);
+        world.start(11, 10, &["claude", "-p", "x"], disk);
+        world.start(20, 1, &["claude", "-p", "y"], disk);
+        world.start(21, 20, &["claude", "-p", "y"], disk);
+    });
+    assert_eq!(names(&scene.look()), [["backend", "frontend"]]);
+    scene.world().end(10);
+    scene.world().end(20);
+    for pid in [11, 21] {
+        scene.world().processes.get_mut(&pid).unwrap().parent = 1;
+    }
+    let seen = scene.look();
+    let shop = seen.iter().find(|snapshot| snapshot.session.id == "shop").unwrap();
+    let state = |name: &str| shop.agents.iter().find(|agent| agent.name == name).map(|agent| agent.process);
+    assert_eq!(state("backend"), Some(ProcessState::Gone));
+    assert_eq!(state("frontend"), Some(ProcessState::Sleeping));
+    let others = seen.iter().find(|snapshot| snapshot.session.id != "shop").unwrap();
+    assert!(others.agents.iter().any(|agent| agent.process_id == Some(11) && agent.process == ProcessState::Sleeping));
+}
+
+#[test]
+fn one_that_is_withdrawn_is_what_it_was_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("team.toml");
+    fs::write(&file, "[[session]]\nid = \"shop\"\n[[session.agent]]\nname = \"backend\"\npid = 10\n").unwrap();
+    let mut scene = Scene::new(vec![Box::new(FileSource::new(file.clone()))], |world, disk| {
+        world.start(10, 1, &["claude"], disk);
+        // The file is written by the real clock.
+        world.processes.get_mut(&10).unwrap().started_at_ms = 1000;
+    });
+    assert_eq!(only(&scene.look()).name, "backend");
+    fs::remove_file(&file).unwrap();
+    scene.world().fails = true;
+    assert_eq!(only(&scene.look()).name, "claude");
+}
+
+#[test]
 fn a_part_of_an_agent_stands_for_the_whole() {
     let shop = session("shop", vec![agent("backend", pid(11))]);
     let mut scene = Scene::new(vec![roster("roster:x", vec![shop])], |world, disk| {
