@@ -74,16 +74,11 @@ impl Sessions {
         let cores = table.cores();
         let snapshot = |session: &Session| {
             let mut agents = agents.remove(&session.id).unwrap_or_default();
-            agents.sort_by(|a, b| age(a).cmp(&age(b)));
+            agents.sort_by(|a, b| a.place().cmp(&b.place()));
             Snapshot { now_ms, cores, session: session.clone(), agents, sources: sources.to_vec() }
         };
         self.sessions.values().map(snapshot).collect()
     }
-}
-
-/// The oldest comes first; one whose start is not known comes last.
-fn age(agent: &Agent) -> (u64, &str) {
-    (agent.created_at_ms.unwrap_or(u64::MAX), &agent.id)
 }
 
 fn declared_session(declared: &DeclaredSession, me: &str, earliest: Option<u64>) -> Session {

@@ -64,6 +64,13 @@ pub struct Agent {
     pub unmeasured: Vec<Gap>,
 }
 
+impl Agent {
+    /// Its place in its session's list: the oldest comes first; one whose start is not known comes last.
+    pub fn place(&self) -> (u64, &str) {
+        (self.created_at_ms.unwrap_or(u64::MAX), &self.id)
+    }
+}
+
 /// A terminal program and its own name for the tab or pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terminal {

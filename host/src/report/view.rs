@@ -99,9 +99,10 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The place of one agent. The order of these is the order of the list.
+    /// The place of one agent. Cursors have the order of the list.
     pub fn at(agent: &crate::observe::facts::Agent) -> Self {
-        Self { created_at_ms: agent.created_at_ms.unwrap_or(0), agent_id: agent.id.clone() }
+        let (created_at_ms, agent_id) = agent.place();
+        Self { created_at_ms, agent_id: agent_id.to_owned() }
     }
 }
 
