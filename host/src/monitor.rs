@@ -3,17 +3,20 @@
 
 use crate::clock::{Clock, Moment};
 use crate::history::{self, History};
-use crate::judge::{Judge, Judgement};
+use crate::judge::{Judge, Judgement, LoadError};
 use crate::observe::Observer;
 use crate::observe::facts::Snapshot;
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long the first sample waits for the second, without which there are no CPU figures.
-pub const FIRST_INTERVAL: Duration = Duration::from_millis(150);
+///
+/// CPU clocks are exact to the nanosecond; the CPU of children that came and went is counted in steps of 10 ms, which is
+/// a tenth of a core here and a hundredth in the ticks that follow.
+pub const FIRST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// For how long after the last question ticks come at the faster pace.
 const ATTENTIVE: Duration = Duration::from_secs(30);
@@ -30,6 +33,8 @@ pub struct Pace {
 /// All sessions at one moment.
 #[derive(Debug)]
 pub struct Tick {
+    /// When looking began, on the steady clock.
+    pub begun: Duration,
     /// When the figures were read.
     pub at: Moment,
     /// The sessions, by id.
@@ -90,20 +95,65 @@ pub enum Find<'a> {
 /// Does the work of one tick after the other. [`Monitor`] runs it on a thread; a single look runs it by hand.
 pub struct Watcher {
     observer: Observer,
-    judge: Judge,
+    judge: Option<Judge>,
+    /// Policies are compiled while the first samples are taken.
+    compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
     history: History,
     clock: Arc<dyn Clock>,
 }
 
+/// Why a look came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// Policies cannot run.
+    #[error(transparent)]
+    Judge(#[from] LoadError),
+    /// Compiling the policies has panicked.
+    #[error("compiling the policies has failed; see the log")]
+    Compiling,
+}
+
 impl Watcher {
-    /// A watcher that has not looked yet.
-    pub fn new(observer: Observer, judge: Judge, history: history::Options, clock: Arc<dyn Clock>) -> Self {
-        Self { observer, judge, history: History::new(history), clock }
+    /// A watcher that has not looked yet. `judge` is made on a thread of its own, and waited for when it is first needed.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn new(
+        observer: Observer,
+        judge: impl FnOnce() -> Result<Judge, LoadError> + Send + 'static,
+        history: history::Options,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
+        let compiling = Some(thread::Builder::new().name("policy-compiler".into()).spawn(judge)?);
+        Ok(Self { observer, judge: None, compiling, history: History::new(history), clock })
     }
 
     /// Looks once.
-    pub fn tick(&mut self) -> Tick {
+    ///
+    /// # Errors
+    /// When there is no judge.
+    pub fn tick(&mut self) -> Result<Tick, WatchError> {
+        let begun = self.clock.now().steady;
+        let (snapshots, at) = self.observe();
+        let observed = self.clock.now().steady;
+        let sessions = self.judge(snapshots)?;
+        let judged = self.clock.now().steady;
+        let timings = Timings { observe: observed.saturating_sub(begun), judge: judged.saturating_sub(observed) };
+        Ok(Tick { begun, at, sessions, timings })
+    }
+
+    /// Looks twice, so that there are CPU figures.
+    ///
+    /// # Errors
+    /// When there is no judge.
+    pub fn look(&mut self) -> Result<Tick, WatchError> {
         let start = self.clock.now().steady;
+        self.observe();
+        thread::sleep((start + FIRST_INTERVAL).saturating_sub(self.clock.now().steady));
+        self.tick()
+    }
+
+    fn observe(&mut self) -> (Vec<Snapshot>, Moment) {
         let mut snapshots = self.observer.observe();
         let at = self.clock.now();
         for Snapshot { session, agents, .. } in &mut snapshots {
@@ -119,30 +169,27 @@ impl Watcher {
             }
         }
         self.history.forget_before(at.steady);
-        let sessions: Vec<_> = snapshots.into_iter().map(|facts| Arc::new(self.judge(facts))).collect();
-        let end = self.clock.now().steady;
-        let timings = Timings { observe: at.steady.saturating_sub(start), judge: end.saturating_sub(at.steady) };
-        Tick { at, sessions, timings }
+        (snapshots, at)
     }
 
-    /// Looks twice, so that there are CPU figures.
-    pub fn look(&mut self) -> Tick {
-        self.tick();
-        thread::sleep(FIRST_INTERVAL);
-        self.tick()
-    }
-
-    fn judge(&self, facts: Snapshot) -> Seen {
-        let start = self.clock.now().steady;
-        let judgement = self.judge.judge(&facts);
-        let judging = self.clock.now().steady.saturating_sub(start);
-        Seen { facts, judgement, judging }
+    fn judge(&mut self, snapshots: Vec<Snapshot>) -> Result<Vec<Arc<Seen>>, WatchError> {
+        if let Some(compiling) = self.compiling.take() {
+            self.judge = Some(compiling.join().map_err(|_| WatchError::Compiling)??);
+        }
+        let judge = self.judge.as_ref().ok_or(WatchError::Compiling)?;
+        let clock = &self.clock;
+        let seen = |facts: Snapshot| {
+            let start = clock.now().steady;
+            let judgement = judge.judge(&facts);
+            Arc::new(Seen { facts, judgement, judging: clock.now().steady.saturating_sub(start) })
+        };
+        Ok(snapshots.into_iter().map(seen).collect())
     }
 }
 
 /// Ticks on a thread of its own until it is dropped.
 pub struct Monitor {
-    latest: watch::Receiver<Option<Arc<Tick>>>,
+    latest: watch::Receiver<Latest>,
     ask: SyncSender<()>,
     /// Ticks from before this moment are out of date.
     renewed: Arc<Mutex<Duration>>,
@@ -150,13 +197,16 @@ pub struct Monitor {
     pace: Pace,
 }
 
-/// The thread that ticks is no more.
+/// The latest tick, none yet, or why there will be no more.
+type Latest = Result<Option<Arc<Tick>>, String>;
+
+/// Nobody looks any more, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("the sampler has ended; see the log")]
-pub struct Ended;
+#[error("sessions are watched no more: {0}")]
+pub struct Ended(String);
 
 impl Monitor {
-    /// Starts the thread. `watcher` is made on it, so that the program answers while policies are still compiled.
+    /// Starts the thread. `watcher` is made on it, so that the program answers while it is still being set up.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -165,14 +215,20 @@ impl Monitor {
         pace: Pace,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
-        let (publish, latest) = watch::channel(None);
+        let (publish, latest) = watch::channel(Ok(None));
         // One waiting question is enough: it stands for all that come before the thread looks.
         let (ask, asked) = mpsc::sync_channel(1);
         let renewed = Arc::new(Mutex::new(Duration::ZERO));
-        let (thread_clock, thread_renewed) = (Arc::clone(&clock), Arc::clone(&renewed));
-        thread::Builder::new().name("sampler".into()).spawn(move || match watcher() {
-            Ok(watcher) => run(watcher, &publish, &asked, &thread_renewed, pace, &*thread_clock),
-            Err(error) => tracing::error!(%error, "no session can be watched"),
+        let ticking = Ticking { asked, renewed: Arc::clone(&renewed), pace, clock: Arc::clone(&clock) };
+        thread::Builder::new().name("sampler".into()).spawn(move || {
+            let ended = match watcher() {
+                Ok(watcher) => ticking.run(watcher, &publish).map_err(|e| e.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = ended {
+                tracing::error!("sessions are watched no more: {error}");
+                drop(publish.send_replace(Err(error)));
+            }
         })?;
         Ok(Self { latest, ask, renewed, clock, pace })
     }
@@ -182,14 +238,22 @@ impl Monitor {
     /// # Errors
     /// When the thread has ended.
     pub async fn tick(&self) -> Result<Arc<Tick>, Ended> {
-        self.ask()?;
-        let mut latest = self.latest.clone();
+        // A thread that has ended has left word why, and takes no more questions.
+        let _ = self.ask.try_send(());
         let now = self.clock.now().steady;
         // Two paces, so that nobody waits for the tick that is just being made.
-        let oldest = now.saturating_sub(2 * self.pace.tick).max(read(&self.renewed));
-        let fresh_enough = |tick: &Option<Arc<Tick>>| tick.as_ref().is_some_and(|t| t.at.steady >= oldest);
-        let tick = latest.wait_for(fresh_enough).await.map_err(|_| Ended)?;
-        tick.clone().ok_or(Ended)
+        let oldest = now.saturating_sub(2 * self.pace.tick);
+        let renewed = read(&self.renewed);
+        let will_do = |latest: &Latest| match latest {
+            Ok(tick) => tick.as_ref().is_some_and(|t| t.at.steady >= oldest && t.begun >= renewed),
+            Err(_) => true,
+        };
+        let mut latest = self.latest.clone();
+        match latest.wait_for(will_do).await.as_deref() {
+            Ok(Ok(Some(tick))) => Ok(Arc::clone(tick)),
+            Ok(Err(why)) => Err(Ended(why.clone())),
+            Ok(Ok(None)) | Err(_) => Err(Ended("the thread that looks has broken; see the log".into())),
+        }
     }
 
     /// Declares all earlier ticks out of date: what was just changed is in the next answer.
@@ -201,44 +265,46 @@ impl Monitor {
     pub fn age(&self, tick: &Tick) -> Duration {
         self.clock.now().steady.saturating_sub(tick.at.steady)
     }
-
-    fn ask(&self) -> Result<(), Ended> {
-        match self.ask.try_send(()) {
-            Ok(()) | Err(TrySendError::Full(())) => Ok(()),
-            Err(TrySendError::Disconnected(())) => Err(Ended),
-        }
-    }
 }
 
-fn run(
-    mut watcher: Watcher,
-    publish: &watch::Sender<Option<Arc<Tick>>>,
-    asked: &mpsc::Receiver<()>,
-    renewed: &Mutex<Duration>,
+/// The thread's side.
+struct Ticking {
+    asked: mpsc::Receiver<()>,
+    renewed: Arc<Mutex<Duration>>,
     pace: Pace,
-    clock: &dyn Clock,
-) {
-    let first = Arc::new(watcher.look());
-    let mut last = first.at.steady;
-    let mut last_asked = last;
-    publish.send_replace(Some(first));
-    loop {
-        let now = clock.now().steady;
-        let attentive = now.saturating_sub(last_asked) < ATTENTIVE;
-        let due = last + if attentive { pace.tick } else { pace.idle_tick };
-        match asked.recv_timeout(due.saturating_sub(now)) {
-            Err(RecvTimeoutError::Disconnected) => return,
-            Ok(()) => {
-                last_asked = clock.now().steady;
-                if last_asked < last + pace.tick && last >= read(renewed) {
-                    continue;
-                }
+    clock: Arc<dyn Clock>,
+}
+
+impl Ticking {
+    /// Ticks until nobody can ask any more.
+    fn run(&self, mut watcher: Watcher, publish: &watch::Sender<Latest>) -> Result<(), WatchError> {
+        let mut latest = Arc::new(watcher.look()?);
+        let mut last_asked = latest.at.steady;
+        loop {
+            drop(publish.send_replace(Ok(Some(Arc::clone(&latest)))));
+            if !self.wait_for_next(&latest, &mut last_asked) {
+                return Ok(());
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            latest = Arc::new(watcher.tick()?);
         }
-        let tick = Arc::new(watcher.tick());
-        last = tick.at.steady;
-        publish.send_replace(Some(tick));
+    }
+
+    /// Waits until the next tick is due or wanted; `false`: nobody can ask any more.
+    fn wait_for_next(&self, latest: &Tick, last_asked: &mut Duration) -> bool {
+        loop {
+            let now = self.clock.now().steady;
+            let attentive = now.saturating_sub(*last_asked) < ATTENTIVE;
+            let due = latest.at.steady + if attentive { self.pace.tick } else { self.pace.idle_tick };
+            match self.asked.recv_timeout(due.saturating_sub(now)) {
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => return true,
+                Ok(()) => *last_asked = self.clock.now().steady,
+            }
+            let old = *last_asked >= latest.at.steady + self.pace.tick;
+            if old || latest.begun < read(&self.renewed) {
+                return true;
+            }
+        }
     }
 }
 

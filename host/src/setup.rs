@@ -43,9 +43,9 @@ pub enum SetupError {
     /// A configured kind of agent cannot be used.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// Policies cannot run.
-    #[error(transparent)]
-    Judge(#[from] LoadError),
+    /// No thread can be started.
+    #[error("no thread can be started: {0}")]
+    Thread(#[from] std::io::Error),
 }
 
 impl Setup {
@@ -66,12 +66,11 @@ impl Setup {
         &self.loaded.config
     }
 
-    /// The judge with the configured chain.
-    ///
-    /// # Errors
-    /// When WebAssembly cannot run here.
-    pub fn judge(&self) -> Result<Judge, LoadError> {
-        Judge::new(&self.config().policies, &self.dirs.cache.join("policies"), Arc::clone(&self.clock))
+    /// Makes the judge with the configured chain. Apart from the rest, because compiling policies takes its time.
+    pub fn judge(&self) -> impl FnOnce() -> Result<Judge, LoadError> + Send + 'static {
+        let policies = self.config().policies.clone();
+        let (cache, clock) = (self.dirs.cache.join("policies"), Arc::clone(&self.clock));
+        move || Judge::new(&policies, &cache, clock)
     }
 
     /// The process table as it is configured.
@@ -100,7 +99,7 @@ impl Setup {
     /// Everything that one tick needs.
     ///
     /// # Errors
-    /// When a configured kind of agent cannot be used, or WebAssembly cannot run here.
+    /// When a configured kind of agent cannot be used, or no thread can be started.
     pub fn watcher(&self, rosters: Rosters) -> Result<Watcher, SetupError> {
         let sampling = &self.config().sampling;
         let history = history::Options {
@@ -108,7 +107,7 @@ impl Setup {
             quiet_cpu_percent: sampling.quiet_cpu_percent,
             quiet_io: sampling.quiet_io,
         };
-        Ok(Watcher::new(self.observer(rosters)?, self.judge()?, history, Arc::clone(&self.clock)))
+        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, Arc::clone(&self.clock))?)
     }
 
     /// How often to look.

@@ -29,10 +29,10 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
         demo::SESSION
     ))?;
     let mut frame = Frame::default();
-    frame.show(&screen(&watcher.look()))?;
+    frame.show(&screen(&watcher.look()?))?;
     for _ in 0..args.seconds {
         thread::sleep(Duration::from_secs(1));
-        frame.show(&screen(&watcher.tick()))?;
+        frame.show(&screen(&watcher.tick()?))?;
     }
     frame.finish()?;
     printer::line(&format!("\n{}", "Line by line".bold()))?;

@@ -129,7 +129,7 @@ fn policies(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
         agents: vec![],
         sources: vec![],
     };
-    let judgement = setup.judge()?.judge(&facts);
+    let judgement = setup.judge()()?.judge(&facts);
     let finding = |p: crate::judge::Evaluation| Finding {
         part: "policies",
         works: p.outcome == Outcome::Verdict,

@@ -18,7 +18,7 @@ pub struct Args {
 
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let mut watcher = setup.watcher(Rosters { files: args.roster.clone(), given: None })?;
-    let tick = watcher.look();
+    let tick = watcher.look()?;
     let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)));
     if args.json {
         printer::json(&sessions)?;

@@ -44,7 +44,7 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
     let view = View { only: args.only, limit: View::check_limit(args.limit)?, ..View::default() };
     let started = setup.clock.now().steady;
     let mut watcher = setup.watcher(Rosters { files: args.roster, given: None })?;
-    let tick = watcher.look();
+    let tick = watcher.look()?;
     let asked = args.session.as_deref();
     let found = find(&tick, asked);
     let reporting = setup.clock.now().steady;

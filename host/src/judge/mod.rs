@@ -70,15 +70,14 @@ impl Judge {
     /// A judge with the chain that is configured; without any, the built-in policy with its defaults. A policy that cannot
     /// be loaded keeps its place, and its outcome stands in every report.
     ///
-    /// `cache` is where compiled policies are kept; the built-in one compiles too fast to need it.
+    /// `cache` is where compiled policies are kept.
     ///
     /// # Errors
     /// When WebAssembly cannot run here at all.
     pub fn new(policies: &[config::Policy], cache: &Path, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
         let builtin = [config::Policy::builtin()];
         let policies = if policies.is_empty() { &builtin } else { policies };
-        let runtime =
-            if policies.iter().all(config::Policy::is_builtin) { Runtime::new()? } else { Runtime::cached(cache)? };
+        let runtime = Runtime::new(cache)?;
         let chain = policies.iter().map(|policy| Link::load(&runtime, policy)).collect::<Result<_, _>>()?;
         Ok(Self { runtime, chain, clock })
     }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
     let server = Server::new(Arc::new(service), Arc::clone(&splicer));
+    widen_pipe();
     let (input, output) = rmcp::transport::stdio_pipes();
     let running = match server.serve((input, SplicingWriter::new(output, splicer))).await {
         Ok(running) => running,
@@ -38,6 +39,17 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     running.waiting().await?;
     Ok(())
 }
+
+/// A report of a thousand agents has half a megabyte; through a pipe of the usual 64 KiB it goes in ten turns of reader and writer.
+#[cfg(target_os = "linux")]
+fn widen_pipe() {
+    use nix::fcntl::{FcntlArg, fcntl};
+    // Not a pipe, or more than this user may have: then it goes the slow way.
+    let _ = fcntl(std::io::stdout(), FcntlArg::F_SETPIPE_SZ(1 << 20));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen_pipe() {}
 
 /// Waits until a signal asks the program to end, so that what is still to be written is written.
 async fn asked_to_end() {
