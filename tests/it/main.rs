@@ -1,0 +1,14 @@
+//! Tests of the real executable, each in a home directory of its own. One binary, because each links everything.
+
+mod audit;
+mod command_line;
+mod demo;
+mod hostile_names;
+mod mcp;
+mod mcp_client;
+mod policies;
+mod registering;
+mod stand_ins;
+mod status;
+mod tidy;
+mod world;
