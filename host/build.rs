@@ -13,6 +13,8 @@ fn main() {
     for path in ["guest/src", "guest/Cargo.toml", "wit", "Cargo.toml", "host/build", "host/build.rs"] {
         println!("cargo::rerun-if-changed={}", workspace.join(path).display());
     }
-    let policy = component::build(&workspace, "headcount-policy");
-    println!("cargo::rustc-env=HEADCOUNT_BUILTIN_POLICY={}", policy.display());
+    match component::build(&workspace, "headcount-policy") {
+        Ok(policy) => println!("cargo::rustc-env=HEADCOUNT_BUILTIN_POLICY={}", policy.display()),
+        Err(error) => println!("cargo::error={error}"),
+    }
 }

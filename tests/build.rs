@@ -13,6 +13,8 @@ fn main() {
     for path in ["tests/guest", "wit", "Cargo.toml", "host/build/component.rs", "tests/build.rs"] {
         println!("cargo::rerun-if-changed={}", workspace.join(path).display());
     }
-    let policy = component::build(&workspace, "misbehaving-policy");
-    println!("cargo::rustc-env=HEADCOUNT_MISBEHAVING_POLICY={}", policy.display());
+    match component::build(&workspace, "misbehaving-policy") {
+        Ok(policy) => println!("cargo::rustc-env=HEADCOUNT_MISBEHAVING_POLICY={}", policy.display()),
+        Err(error) => println!("cargo::error={error}"),
+    }
 }

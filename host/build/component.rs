@@ -9,11 +9,14 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// Compiles `package` of this workspace for WebAssembly and encodes the component to `OUT_DIR/NAME.wasm`.
 ///
 /// The nested cargo has a target folder of its own, because the outer one is locked while build scripts run.
-pub fn build(workspace: &Path, package: &str) -> PathBuf {
-    ensure_target();
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+///
+/// # Errors
+/// One line that says what is wrong, or what to type.
+pub fn build(workspace: &Path, package: &str) -> Result<PathBuf, String> {
+    ensure_target()?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: this is for build scripts")?);
     let target_dir = out.join("guest-target");
-    let status = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"))
+    let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--profile", "policy", "--locked", "--target", TARGET, "--package", package])
         .current_dir(workspace)
         .env("CARGO_TARGET_DIR", &target_dir)
@@ -23,28 +26,32 @@ pub fn build(workspace: &Path, package: &str) -> PathBuf {
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS")
         .status()
-        .expect("cargo runs");
-    assert!(status.success(), "the policy `{package}` does not compile for {TARGET}");
-
+        .map_err(|e| format!("cargo does not run: {e}"))?;
+    if !status.success() {
+        return Err(format!("the policy `{package}` does not compile for {TARGET}: see above"));
+    }
     let file = format!("{}.wasm", package.replace('-', "_"));
-    let module = fs::read(target_dir.join(TARGET).join("policy").join(&file)).expect("the compiled policy is there");
-    let component = wit_component::ComponentEncoder::default()
-        .validate(true)
-        .module(&module)
-        .and_then(|encoder| encoder.encode())
-        .expect("the compiled policy can be made a component");
-    let imports = function_imports(&component);
-    assert!(imports.is_empty(), "the policy `{package}` imports functions, and policies get none: {imports:?}");
+    let module = target_dir.join(TARGET).join("policy").join(&file);
+    let component = fs::read(&module).map_err(|e| format!("{}: {e}", module.display())).and_then(|m| encode(&m))?;
+    let imports = function_imports(&component)?;
+    if !imports.is_empty() {
+        return Err(format!("the policy `{package}` imports {}, and policies get nothing", imports.join(", ")));
+    }
     let path = out.join(file);
-    fs::write(&path, component).expect("OUT_DIR is writable");
-    path
+    fs::write(&path, component).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path)
+}
+
+fn encode(module: &[u8]) -> Result<Vec<u8>, String> {
+    let encoder = wit_component::ComponentEncoder::default().validate(true).module(module);
+    encoder.and_then(|encoder| encoder.encode()).map_err(|e| format!("no component can be made of the policy: {e:#}"))
 }
 
 /// Names of the instances that a component imports and that hold functions.
-fn function_imports(component: &[u8]) -> Vec<String> {
+fn function_imports(component: &[u8]) -> Result<Vec<String>, String> {
     use wit_component::DecodedWasm;
-    let DecodedWasm::Component(resolve, world) = wit_component::decode(component).expect("a component decodes") else {
-        panic!("the encoder made no component");
+    let DecodedWasm::Component(resolve, world) = wit_component::decode(component).map_err(|e| format!("{e:#}"))? else {
+        return Err("the encoder made no component".into());
     };
     let holds_functions = |item: &wit_parser::WorldItem| match item {
         wit_parser::WorldItem::Interface { id, .. } => !resolve.interfaces[*id].functions.is_empty(),
@@ -52,19 +59,19 @@ fn function_imports(component: &[u8]) -> Vec<String> {
         wit_parser::WorldItem::Type { .. } => false,
     };
     let imports = &resolve.worlds[world].imports;
-    imports.iter().filter(|(_, item)| holds_functions(item)).map(|(key, _)| resolve.name_world_key(key)).collect()
+    Ok(imports.iter().filter(|(_, item)| holds_functions(item)).map(|(key, _)| resolve.name_world_key(key)).collect())
 }
 
 /// Sees to it that the compiler knows the target, or says what to type.
-fn ensure_target() {
+fn ensure_target() -> Result<(), String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output().expect("rustc runs");
+    let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output().map_err(|e| format!("rustc does not run: {e}"))?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim());
     if sysroot.join("lib/rustlib").join(TARGET).is_dir() {
-        return;
+        return Ok(());
     }
-    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
-    if !added.is_ok_and(|status| status.success()) {
-        panic!("the Rust target for policies is missing and could not be added; type: rustup target add {TARGET}");
+    match Command::new("rustup").args(["target", "add", TARGET]).status() {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("policies need Rust's target {TARGET}, and it could not be added; type: rustup target add {TARGET}")),
     }
 }

@@ -25,7 +25,8 @@ pub struct Args {
     #[arg(long, value_name = "WORD")]
     only: Vec<Filter>,
     /// List this many agents of a session at the most
-    #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64)]
+    #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64,
+          value_parser = clap::value_parser!(u64).range(1..=report::MAX_LIMIT as u64))]
     limit: u64,
     /// Say how long each part took
     #[arg(long)]

@@ -27,6 +27,11 @@ impl Series {
     }
 
     pub fn record(&mut self, sample: Sample, options: &Options) -> Trend {
+        // Counters only fall where another process has taken the agent's place: its past is not this one's.
+        if sample.cpu_time < self.last.cpu_time {
+            *self = Self::starting_with(sample);
+            return self.trend();
+        }
         let elapsed = sample.at.saturating_sub(self.last.at);
         if !elapsed.is_zero() && is_active(&self.last, &sample, elapsed, options) {
             self.quiet_since = sample.at;
@@ -134,6 +139,14 @@ mod tests {
         let trend = series.record(Sample { at: Duration::from_secs(9), ..unread }, &OPTIONS);
         assert_eq!((trend.io_bytes, trend.memory_bytes_per_minute), (None, None));
         assert_eq!(trend.cpu_percent_mean, Some(0.0));
+    }
+
+    #[test]
+    fn another_process_in_the_agents_place_has_no_past() {
+        let mut series = Series::starting_with(sample(0, 0, 0));
+        series.record(sample(100, 90_000, 0), &OPTIONS);
+        let trend = series.record(sample(101, 10, 0), &OPTIONS);
+        assert_eq!((trend.window_ms, trend.cpu_percent_mean, trend.quiet_ms), (0, None, 0));
     }
 
     proptest! {

@@ -95,3 +95,13 @@ impl Service {
         self.audit.record(line);
     }
 }
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let stats = self.audit.stats();
+        if stats.dropped + stats.failed > 0 {
+            let error = stats.last_error.as_deref().unwrap_or("the queue was full");
+            tracing::warn!(dropped = stats.dropped, failed = stats.failed, "the audit log is incomplete: {error}");
+        }
+    }
+}

@@ -30,6 +30,33 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
+    let end = running.cancellation_token();
+    tokio::spawn(async move {
+        asked_to_end().await;
+        end.cancel();
+    });
     running.waiting().await?;
     Ok(())
+}
+
+/// Waits until a signal asks the program to end, so that what is still to be written is written.
+async fn asked_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            },
+            Err(error) => {
+                tracing::warn!(%error, "signals cannot be caught; SIGTERM ends the program at once");
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -38,7 +38,7 @@ pub struct Known {
     pub terminal: Option<Terminal>,
     /// Whether it was found by itself.
     discovered: bool,
-    /// Whether its program could be looked at when it was first seen.
+    /// Whether all of this is final: its program was read and its file system has answered.
     settled: bool,
     /// When it was first seen to have ended, on the steady clock.
     ended: Option<Duration>,
@@ -112,6 +112,9 @@ impl Census {
         }
         // The oldest gets the plain name.
         new.sort_by_key(|sighting| (sighting.id.start, sighting.id.pid));
+        for sighting in &new {
+            self.known.remove(&sighting.id);
+        }
         let mut names = Names::of(self.known.values());
         for sighting in new {
             let Some(mut known) = self.settle(sighting.id, Arc::clone(&sighting.recognised.kind), table) else {
@@ -184,16 +187,21 @@ impl Census {
     }
 
     fn is_discovered(&self, sighting: &Sighting) -> bool {
-        self.known.get(&sighting.id).is_some_and(|known| known.discovered && known.kind == sighting.recognised.kind)
+        self.known
+            .get(&sighting.id)
+            .is_some_and(|known| known.discovered && known.settled && known.kind == sighting.recognised.kind)
     }
 
-    /// What is settled about a process at first sight. `None`: it cannot be settled in this look.
+    /// What is settled about a process at first sight. `None`: it has not been read yet, or is no more.
     fn settle(&mut self, id: ProcessId, kind: Arc<str>, table: &impl ProcessTable) -> Option<Known> {
         let process = table.get(id.pid).filter(|process| process.id == id)?;
         let Details::Read(program) = &process.details else { return None };
-        let root = match &program.cwd {
-            Ok(folder) => self.places.top(folder)?.map_err(str::to_owned),
-            Err(why) => Err(why.clone()),
+        let (root, settled) = match &program.cwd {
+            Ok(folder) => match self.places.top(folder) {
+                Some(top) => (Ok(top), true),
+                None => (Err("its file system does not answer".to_owned()), false),
+            },
+            Err(why) => (Err(why.clone()), true),
         };
         let owner = self.owners.name(program.uid);
         Some(Known {
@@ -204,7 +212,7 @@ impl Census {
             owner,
             created_at_ms: Some(process.started_at_ms),
             terminal: terminal_of(process, program),
-            settled: true,
+            settled,
             ..Known::bare(id)
         })
     }

@@ -11,9 +11,6 @@ use std::time::Duration;
 /// How long one look waits for a file system. Local ones answer in microseconds, also on a busy machine in far less.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why a folder's project is not known.
-const NO_ANSWER: &str = "its file system does not answer";
-
 /// How a top folder is found.
 type Find = fn(&Path, Worktrees) -> PathBuf;
 
@@ -23,8 +20,10 @@ pub struct Places {
     find: Find,
     worktrees: Worktrees,
     worker: Option<Worker>,
-    /// What was found in this look, and for good the folders that did not answer.
-    found: HashMap<PathBuf, Result<PathBuf, &'static str>>,
+    /// What was found in this look.
+    found: HashMap<PathBuf, PathBuf>,
+    /// Where answers come in that nobody waits for any more.
+    late: HashMap<PathBuf, Receiver<PathBuf>>,
     patient: bool,
 }
 
@@ -38,45 +37,47 @@ struct Worker {
 impl Places {
     /// Finds top folders; see [`top_folder`] for `worktrees`.
     pub fn new(worktrees: Worktrees) -> Self {
-        Self { find: top_folder, worktrees, worker: None, found: HashMap::new(), patient: true }
+        Self { find: top_folder, worktrees, worker: None, found: HashMap::new(), late: HashMap::new(), patient: true }
     }
 
     /// Begins a new look: what was found before may have changed.
     pub fn begin(&mut self) {
-        self.found.retain(|_, found| found.is_err());
+        self.found.clear();
         self.patient = true;
     }
 
-    /// The top folder of the project that holds `folder`, or why it cannot be known. `None`: this look has waited
-    /// long enough already; the next one may ask again.
-    pub fn top(&mut self, folder: &Path) -> Option<Result<PathBuf, &'static str>> {
-        if let Some(found) = self.found.get(folder) {
-            return Some(found.clone());
+    /// The top folder of the project that holds `folder`. `None`: its file system has not answered yet, and may in a
+    /// later look. One look waits for one folder at most.
+    pub fn top(&mut self, folder: &Path) -> Option<PathBuf> {
+        if let Some(top) = self.found.get(folder) {
+            return Some(top.clone());
         }
-        if !self.patient {
-            return None;
-        }
-        let found = self.ask(folder);
-        self.found.insert(folder.to_owned(), found.clone());
-        Some(found)
+        let top = match self.late.get(folder) {
+            Some(answer) => answer.try_recv().ok()?,
+            None if self.patient => self.ask(folder)?,
+            None => return None,
+        };
+        self.late.remove(folder);
+        self.found.insert(folder.to_owned(), top.clone());
+        Some(top)
     }
 
-    fn ask(&mut self, folder: &Path) -> Result<PathBuf, &'static str> {
-        let worker = match &self.worker {
+    fn ask(&mut self, folder: &Path) -> Option<PathBuf> {
+        let worker = match self.worker.take() {
             Some(worker) => worker,
-            None => {
-                let worker = Worker::start(self.find, self.worktrees);
-                self.worker.insert(worker.ok_or("no thread can be started to look it up")?)
-            }
+            None => Worker::start(self.find, self.worktrees)?,
         };
-        let asked = worker.ask.send(folder.to_owned()).is_ok();
+        worker.ask.send(folder.to_owned()).ok()?;
         match worker.answers.recv_timeout(PATIENCE) {
-            Ok(top) if asked => Ok(top),
-            _ => {
-                // The thread may never come back. It is left to itself, and the next question gets another.
-                self.worker = None;
+            Ok(top) => {
+                self.worker = Some(worker);
+                Some(top)
+            }
+            Err(_) => {
+                // The thread may hang for good. It is left to itself, and the next folder gets another.
+                self.late.insert(folder.to_owned(), worker.answers);
                 self.patient = false;
-                Err(NO_ANSWER)
+                None
             }
         }
     }
@@ -101,10 +102,13 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    static ANSWERS: AtomicBool = AtomicBool::new(false);
 
     fn find(folder: &Path, _: Worktrees) -> PathBuf {
-        while folder == Path::new("/stuck") {
-            thread::park();
+        while folder == Path::new("/stuck") && !ANSWERS.load(Relaxed) {
+            thread::sleep(Duration::from_millis(1));
         }
         folder.to_owned()
     }
@@ -113,10 +117,16 @@ mod tests {
     fn a_folder_that_does_not_answer_holds_up_one_look_once() {
         let mut places = Places { find, ..Places::new(Worktrees::Together) };
         let (stuck, other) = (Path::new("/stuck"), Path::new("/other"));
-        assert_eq!(places.top(stuck), Some(Err(NO_ANSWER)));
+        assert_eq!(places.top(stuck), None);
         assert_eq!(places.top(other), None, "this look has waited long enough");
         places.begin();
-        assert_eq!(places.top(stuck), Some(Err(NO_ANSWER)));
-        assert_eq!(places.top(other), Some(Ok(other.to_owned())));
+        assert_eq!(places.top(stuck), None);
+        assert_eq!(places.top(other), Some(other.to_owned()));
+        ANSWERS.store(true, Relaxed);
+        while places.top(stuck).is_none() {
+            thread::yield_now();
+        }
+        assert_eq!(places.top(stuck), Some(stuck.to_owned()));
+        assert!(places.late.is_empty());
     }
 }
