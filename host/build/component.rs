@@ -43,8 +43,11 @@ pub fn build(workspace: &Path, package: &str) -> Result<PathBuf, String> {
 }
 
 fn encode(module: &[u8]) -> Result<Vec<u8>, String> {
-    let encoder = wit_component::ComponentEncoder::default().validate(true).module(module);
-    encoder.and_then(|encoder| encoder.encode()).map_err(|e| format!("no component can be made of the policy: {e:#}"))
+    wit_component::ComponentEncoder::default()
+        .validate(true)
+        .module(module)
+        .and_then(|encoder| encoder.encode())
+        .map_err(|e| format!("no component can be made of the policy: {e:#}"))
 }
 
 /// Names of the instances that a component imports and that hold functions.

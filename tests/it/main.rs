@@ -1,5 +1,7 @@
 //! Tests of the real executable, each in a home directory of its own. One binary, because each links everything.
 
+#![allow(clippy::unwrap_used, reason = "all of it is tests")]
+
 mod audit;
 mod command_line;
 mod demo;
