@@ -9,9 +9,7 @@
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut numbers = std::env::args()
-        .skip(1)
-        .filter_map(|argument| argument.parse().ok());
+    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
     let processes = numbers.next().unwrap_or(2000);
     let rounds = numbers.next().unwrap_or(15);
     linux::run(processes, rounds)
@@ -59,18 +57,8 @@ mod linux {
 
         /// Makes so many of a hundred run for a moment: being stopped, or continued, takes a process 16 µs.
         fn stir(&self, percent: usize, round: usize) {
-            let signal = if round.is_multiple_of(2) {
-                Signal::SIGSTOP
-            } else {
-                Signal::SIGCONT
-            };
-            for child in self
-                .0
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| at % 100 < percent)
-                .map(|(_, child)| child)
-            {
+            let signal = if round.is_multiple_of(2) { Signal::SIGSTOP } else { Signal::SIGCONT };
+            for child in self.0.iter().enumerate().filter(|(at, _)| at % 100 < percent).map(|(_, child)| child) {
                 // One that has ended cannot be stirred; the count below would show it.
                 let _ = kill(pid(child), signal);
             }
@@ -96,19 +84,13 @@ mod linux {
         let crowd = Crowd::gather(processes)?;
         let mut sampler = Sampler::new(Arc::new(SystemClock::default()), Options::default());
         sampler.refresh()?;
-        let own = sampler
-            .get(std::process::id())
-            .ok_or("this process is not in the table")?
-            .id;
+        let own = sampler.get(std::process::id()).ok_or("this process is not in the table")?.id;
         for _ in 0..WARM_UP {
             sample(&mut sampler, own, processes)?;
         }
         let proc = Dir::open("/proc", OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty())?;
         println!("{processes} processes, {rounds} rounds, medians of CPU time");
-        println!(
-            "{:>12} {:>12} {:>12} {:>8}",
-            "ran since", "sampler", "bare read", "ratio"
-        );
+        println!("{:>12} {:>12} {:>12} {:>8}", "ran since", "sampler", "bare read", "ratio");
         for percent in [0, 10, 100] {
             let (mut ours, mut bare) = (Vec::new(), Vec::new());
             for round in 0..rounds {
@@ -132,26 +114,15 @@ mod linux {
             crowd.stir(100, 1);
             let (ours, bare) = (median(ours), median(bare));
             let ratio = ours.as_secs_f64() / bare.as_secs_f64();
-            println!(
-                "{percent:>10} % {:>9.2} ms {:>9.2} ms {ratio:>7.2}×",
-                millis(ours),
-                millis(bare)
-            );
+            println!("{percent:>10} % {:>9.2} ms {:>9.2} ms {ratio:>7.2}×", millis(ours), millis(bare));
         }
         Ok(())
     }
 
-    fn sample(
-        sampler: &mut Sampler,
-        root: ProcessId,
-        processes: usize,
-    ) -> Result<(), Box<dyn Error>> {
+    fn sample(sampler: &mut Sampler, root: ProcessId, processes: usize) -> Result<(), Box<dyn Error>> {
         sampler.refresh()?;
         let readings = sampler.measure(&[root]);
-        let counted = readings
-            .first()
-            .and_then(|reading| reading.metrics.processes)
-            .unwrap_or(0);
+        let counted = readings.first().and_then(|reading| reading.metrics.processes).unwrap_or(0);
         if usize::try_from(counted)? <= processes {
             return Err(format!("only {counted} processes are counted").into());
         }
@@ -171,12 +142,7 @@ mod linux {
         for child in &crowd.0 {
             let pid = child.id();
             for file in ["stat", "statm", "io"] {
-                let file = openat(
-                    proc,
-                    format!("{pid}/{file}").as_str(),
-                    OFlag::O_RDONLY,
-                    Mode::empty(),
-                )?;
+                let file = openat(proc, format!("{pid}/{file}").as_str(), OFlag::O_RDONLY, Mode::empty())?;
                 bytes += nix::unistd::read(&file, &mut buffer)?;
             }
             name(pid, "fd", &mut path)?;

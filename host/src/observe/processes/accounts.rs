@@ -37,16 +37,7 @@ impl Seen {
 
     /// What a process shows that procfs hides: its CPU clock.
     pub(super) fn hidden(root: ProcessId, cpu: CpuReading) -> Self {
-        Self {
-            id: root,
-            root,
-            parent: 0,
-            image: 0,
-            cpu,
-            before: None,
-            newcomer: false,
-            io: None,
-        }
+        Self { id: root, root, parent: 0, image: 0, cpu, before: None, newcomer: false, io: None }
     }
 }
 
@@ -84,33 +75,18 @@ struct Member {
 
 impl Member {
     fn total(&self) -> Ended {
-        Ended {
-            cpu: self.cpu.own.saturating_add(self.cpu.waited),
-            io: self.io.unwrap_or_default(),
-        }
+        Ended { cpu: self.cpu.own.saturating_add(self.cpu.waited), io: self.io.unwrap_or_default() }
     }
 }
 
 impl Accounts {
     /// The families in which somebody has come or gone since the last sample.
-    pub(super) fn families(
-        &self,
-        seen: &[Seen],
-        alive: impl Fn(ProcessId) -> bool,
-    ) -> HashSet<Family> {
+    pub(super) fn families(&self, seen: &[Seen], alive: impl Fn(ProcessId) -> bool) -> HashSet<Family> {
         let come = seen
             .iter()
-            .filter(|seen| {
-                self.members
-                    .get(&seen.id.pid)
-                    .is_none_or(|member| member.id != seen.id)
-            })
+            .filter(|seen| self.members.get(&seen.id.pid).is_none_or(|member| member.id != seen.id))
             .map(|seen| (seen.parent, seen.image));
-        let gone = self
-            .members
-            .values()
-            .filter(|member| !alive(member.id))
-            .map(|member| (member.parent, member.image));
+        let gone = self.members.values().filter(|member| !alive(member.id)).map(|member| (member.parent, member.image));
         come.chain(gone).filter(|&(_, image)| image != 0).collect()
     }
 
@@ -118,25 +94,14 @@ impl Accounts {
     ///
     /// A process that is new here counts from the look before, where the table saw it then, or from its start, where
     /// it has started since; otherwise it counts from now.
-    pub(super) fn settle(
-        &mut self,
-        seen: &[Seen],
-        alive: impl Fn(ProcessId) -> bool,
-    ) -> HashMap<ProcessId, Spent> {
+    pub(super) fn settle(&mut self, seen: &[Seen], alive: impl Fn(ProcessId) -> bool) -> HashMap<ProcessId, Spent> {
         let mut heirs = self.heirs(alive);
         let mut trees: HashMap<ProcessId, Spent> = HashMap::new();
         let mut members = HashMap::with_capacity(seen.len());
         for now in seen {
             let spent = trees.entry(now.root).or_default();
-            let known = self
-                .members
-                .remove(&now.id.pid)
-                .filter(|member| member.id == now.id);
-            let baseline = known
-                .as_ref()
-                .map(|member| member.cpu)
-                .or(now.before)
-                .unwrap_or(now.cpu);
+            let known = self.members.remove(&now.id.pid).filter(|member| member.id == now.id);
+            let baseline = known.as_ref().map(|member| member.cpu).or(now.before).unwrap_or(now.cpu);
             let interval = now.cpu.at.saturating_sub(baseline.at);
             if interval.is_zero()
                 && let Some(member) = known
@@ -154,17 +119,10 @@ impl Accounts {
             let mut ledger = known.map(|member| member.ledger).unwrap_or_default();
             let waited = now.cpu.waited.saturating_sub(baseline.waited);
             let settled = ledger.settle(waited, heirs.remove(&now.id).unwrap_or_default());
-            let used = now
-                .cpu
-                .own
-                .saturating_sub(baseline.own)
-                .saturating_add(settled.cpu);
+            let used = now.cpu.own.saturating_sub(baseline.own).saturating_add(settled.cpu);
             spent.cpu = spent.cpu.saturating_add(used);
             if !interval.is_zero() {
-                #[expect(
-                    clippy::cast_precision_loss,
-                    reason = "exact up to 104 days of CPU time"
-                )]
+                #[expect(clippy::cast_precision_loss, reason = "exact up to 104 days of CPU time")]
                 let used = used as f64;
                 spent.cores += used / 1e9 / interval.as_secs_f64();
             }
@@ -178,14 +136,7 @@ impl Accounts {
                 waited: now.cpu.waited.max(baseline.waited),
                 at: now.cpu.at,
             };
-            let member = Member {
-                id: now.id,
-                parent: now.parent,
-                image: now.image,
-                cpu,
-                io: now.io,
-                ledger,
-            };
+            let member = Member { id: now.id, parent: now.parent, image: now.image, cpu, io: now.io, ledger };
             members.insert(now.id.pid, member);
         }
         self.members = members;
@@ -198,11 +149,8 @@ impl Accounts {
     fn heirs(&self, alive: impl Fn(ProcessId) -> bool) -> HashMap<ProcessId, Vec<Ended>> {
         let mut heirs: HashMap<ProcessId, Vec<Ended>> = HashMap::new();
         for ended in self.members.values().filter(|member| !alive(member.id)) {
-            let parent = |child: &&Member| {
-                self.members
-                    .get(&child.parent)
-                    .filter(|parent| parent.id.start <= child.id.start)
-            };
+            let parent =
+                |child: &&Member| self.members.get(&child.parent).filter(|parent| parent.id.start <= child.id.start);
             let mut line = std::iter::successors(Some(ended), parent).take(self.members.len());
             if let Some(heir) = line.find(|member| alive(member.id)) {
                 heirs.entry(heir.id).or_default().push(ended.total());

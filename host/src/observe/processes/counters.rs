@@ -49,12 +49,8 @@ impl Ledger {
     /// for must not take the place of a large one that was.
     pub(super) fn settle(&mut self, waited: u64, ended: Vec<Ended>) -> Settled {
         self.balance = self.balance.saturating_add(signed(waited));
-        let again = mem::take(&mut self.expected)
-            .into_iter()
-            .map(|child| (child, false));
-        let mut children: Vec<(Ended, bool)> = again
-            .chain(ended.into_iter().map(|child| (child, true)))
-            .collect();
+        let again = mem::take(&mut self.expected).into_iter().map(|child| (child, false));
+        let mut children: Vec<(Ended, bool)> = again.chain(ended.into_iter().map(|child| (child, true))).collect();
         children.sort_by_key(|(child, _)| Reverse(child.cpu));
         let mut settled = Settled::default();
         for (child, new) in children {

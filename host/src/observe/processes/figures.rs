@@ -7,21 +7,16 @@ use crate::observe::facts::{Gap, Metrics, ProcessState};
 /// Sums over the rows of a tree, all but CPU time and IO, which have a history. What is missing in one row is missing
 /// in the sum, with the reason.
 pub(super) fn sum(rows: &[&Row], look: u64, gaps: &mut Vec<Gap>) -> Metrics {
-    let living: Vec<&Row> = rows
-        .iter()
-        .copied()
-        .filter(|row| row.process.state != ProcessState::Zombie)
-        .collect();
+    let living: Vec<&Row> = rows.iter().copied().filter(|row| row.process.state != ProcessState::Zombie).collect();
     let (memory_bytes, memory_method) = memory::of(living.iter().copied(), look);
     let threads = total(&living, |row| row.threads.map(u64::from));
     let fds = total(&living, |row| row.usage.fds.map(u64::from));
-    let fullest = (living.iter())
-        .filter_map(|row| Some((row.usage.fds.ok()?, row.usage.fd_limit.ok()??)))
-        .max_by(|(open, limit), (other_open, other_limit)| {
+    let fullest = (living.iter()).filter_map(|row| Some((row.usage.fds.ok()?, row.usage.fd_limit.ok()??))).max_by(
+        |(open, limit), (other_open, other_limit)| {
             // As fractions, without a division by a limit of 0.
-            (u64::from(*open) * u64::from(*other_limit))
-                .cmp(&(u64::from(*other_open) * u64::from(*limit)))
-        });
+            (u64::from(*open) * u64::from(*other_limit)).cmp(&(u64::from(*other_open) * u64::from(*limit)))
+        },
+    );
     Metrics {
         memory_bytes: known("memory-bytes", memory_bytes.map_err(str::to_owned), gaps),
         memory_method,
@@ -36,10 +31,7 @@ pub(super) fn sum(rows: &[&Row], look: u64, gaps: &mut Vec<Gap>) -> Metrics {
 }
 
 /// The sum of one figure, or of how many rows it may not be read, and why.
-pub(super) fn total(
-    rows: &[&Row],
-    figure: impl Fn(&Row) -> Result<u64, &'static str>,
-) -> Result<u64, String> {
+pub(super) fn total(rows: &[&Row], figure: impl Fn(&Row) -> Result<u64, &'static str>) -> Result<u64, String> {
     let (mut sum, mut missing, mut why) = (0_u64, 0, "");
     for row in rows {
         match figure(row) {
@@ -47,22 +39,12 @@ pub(super) fn total(
             Err(reason) => (missing, why) = (missing + 1, reason),
         }
     }
-    if missing == 0 {
-        Ok(sum)
-    } else {
-        Err(format!("of {missing} of {} processes: {why}", rows.len()))
-    }
+    if missing == 0 { Ok(sum) } else { Err(format!("of {missing} of {} processes: {why}", rows.len())) }
 }
 
 /// The figure, or a gap in its place.
-pub(super) fn known<T>(
-    field: &'static str,
-    figure: Result<T, String>,
-    gaps: &mut Vec<Gap>,
-) -> Option<T> {
-    figure
-        .map_err(|reason| gaps.push(Gap { field, reason }))
-        .ok()
+pub(super) fn known<T>(field: &'static str, figure: Result<T, String>, gaps: &mut Vec<Gap>) -> Option<T> {
+    figure.map_err(|reason| gaps.push(Gap { field, reason })).ok()
 }
 
 fn narrow(sum: u64) -> u32 {

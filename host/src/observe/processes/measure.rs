@@ -63,10 +63,7 @@ impl Forest {
             self.accounts.settle(&seen, alive)
         };
         for (pid, root) in &owned {
-            trees
-                .entry(*root)
-                .or_default()
-                .extend(table.rows().get(pid));
+            trees.entry(*root).or_default().extend(table.rows().get(pid));
         }
         self.trees.retain(|root, _| roots.contains(root));
         let mut readings = Vec::with_capacity(roots.len());
@@ -74,8 +71,7 @@ impl Forest {
             let new = !self.trees.contains_key(root);
             let tree = self.trees.entry(*root).or_default();
             if let Some(spent) = spent.get(root) {
-                let first =
-                    new && row_of(table.rows(), *root).is_none_or(|row| row.before.is_none());
+                let first = new && row_of(table.rows(), *root).is_none_or(|row| row.before.is_none());
                 tree.add(spent, first, table.cores());
             }
             let rows = trees.get(root).map_or(&[][..], Vec::as_slice);
@@ -86,12 +82,7 @@ impl Forest {
     }
 
     /// Reads as many proportional set sizes as the budget allows.
-    fn read_pss(
-        &mut self,
-        table: &mut Table,
-        owned: &[(u32, ProcessId)],
-        families: &HashSet<Family>,
-    ) {
+    fn read_pss(&mut self, table: &mut Table, owned: &[(u32, ProcessId)], families: &HashSet<Family>) {
         if !families.is_empty() {
             shake(table.rows_mut(), owned, families);
         }
@@ -102,12 +93,7 @@ impl Forest {
             let read = table.read_pss(pid);
             if let Some(row) = table.rows_mut().get_mut(&pid) {
                 let private = row.usage.private();
-                row.pss = read.map_or(Pss::Denied, |bytes| Pss::Read {
-                    bytes,
-                    private,
-                    look,
-                    shaken: false,
-                });
+                row.pss = read.map_or(Pss::Denied, |bytes| Pss::Read { bytes, private, look, shaken: false });
             }
             if self.clock.now().steady >= until {
                 break;
@@ -127,34 +113,17 @@ impl Tree {
     }
 
     /// `root` is the root's row; where it has none, `absent` says what became of it.
-    fn reading(
-        &mut self,
-        root: Option<&Row>,
-        absent: Option<ProcessState>,
-        rows: &[&Row],
-        look: u64,
-    ) -> Reading {
+    fn reading(&mut self, root: Option<&Row>, absent: Option<ProcessState>, rows: &[&Row], look: u64) -> Reading {
         let mut gaps = Vec::new();
-        let state = root
-            .map(|row| row.process.state)
-            .or(absent)
-            .unwrap_or(ProcessState::Gone);
+        let state = root.map(|row| row.process.state).or(absent).unwrap_or(ProcessState::Gone);
         if state == ProcessState::Gone && rows.is_empty() {
             // Nothing runs, so nothing is used.
             self.cpu_percent = Some(0.0);
         }
         let hidden = root.is_none() && state == ProcessState::Unreadable;
-        let mut metrics = if hidden {
-            hidden_metrics(&mut gaps)
-        } else {
-            sum(rows, look, &mut gaps)
-        };
-        metrics.cpu_percent = known(
-            "cpu-percent",
-            self.cpu_percent
-                .ok_or_else(|| "needs two samples".to_owned()),
-            &mut gaps,
-        );
+        let mut metrics = if hidden { hidden_metrics(&mut gaps) } else { sum(rows, look, &mut gaps) };
+        metrics.cpu_percent =
+            known("cpu-percent", self.cpu_percent.ok_or_else(|| "needs two samples".to_owned()), &mut gaps);
         let mut io_bytes = None;
         if !hidden {
             let io = total(rows, |row| row.usage.io.map(|_| 0));
@@ -162,21 +131,12 @@ impl Tree {
             metrics.read_bytes = known("read-bytes", io.clone().map(|_| self.io.read), &mut gaps);
             metrics.written_bytes = known("written-bytes", io.map(|_| self.io.written), &mut gaps);
         }
-        match root
-            .filter(|_| state == ProcessState::Zombie)
-            .map(exit_code)
-        {
+        match root.filter(|_| state == ProcessState::Zombie).map(exit_code) {
             Some(Ok(code)) => self.exit_code = Some(code),
-            Some(Err(reason)) => gaps.push(Gap {
-                field: "exit-code",
-                reason: reason.to_owned(),
-            }),
+            Some(Err(reason)) => gaps.push(Gap { field: "exit-code", reason: reason.to_owned() }),
             None if state == ProcessState::Gone && self.exit_code.is_none() => {
                 let reason = "its parent had taken the exit code before a sample saw it".to_owned();
-                gaps.push(Gap {
-                    field: "exit-code",
-                    reason,
-                });
+                gaps.push(Gap { field: "exit-code", reason });
             }
             None => {}
         }
@@ -198,10 +158,7 @@ fn look_at(
     roots: &[ProcessId],
 ) -> (Vec<Seen>, HashMap<ProcessId, ProcessState>) {
     let rows = table.rows();
-    let mut seen: Vec<Seen> = owned
-        .iter()
-        .filter_map(|(pid, root)| Some(Seen::of(rows.get(pid)?, *root)))
-        .collect();
+    let mut seen: Vec<Seen> = owned.iter().filter_map(|(pid, root)| Some(Seen::of(rows.get(pid)?, *root))).collect();
     let mut absent = HashMap::new();
     for &root in roots.iter().filter(|root| row_of(rows, **root).is_none()) {
         let state = match table.state_of(root) {
@@ -211,11 +168,7 @@ fn look_at(
             Liveness::Alive | Liveness::Unreadable => ProcessState::Unreadable,
         };
         if state == ProcessState::Unreadable && absent.insert(root, state).is_none() {
-            seen.extend(
-                table
-                    .hidden_cpu(root.pid)
-                    .map(|cpu| Seen::hidden(root, cpu)),
-            );
+            seen.extend(table.hidden_cpu(root.pid).map(|cpu| Seen::hidden(root, cpu)));
         }
         absent.insert(root, state);
     }
@@ -228,8 +181,7 @@ fn shake(rows: &mut Rows, owned: &[(u32, ProcessId)], families: &HashSet<Family>
         let Some(row) = rows.get_mut(pid) else {
             continue;
         };
-        let related = families.contains(&(*pid, row.image))
-            || families.contains(&(row.process.parent, row.image));
+        let related = families.contains(&(*pid, row.image)) || families.contains(&(row.process.parent, row.image));
         if related && let Pss::Read { shaken, .. } = &mut row.pss {
             *shaken = true;
         }
@@ -237,19 +189,9 @@ fn shake(rows: &mut Rows, owned: &[(u32, ProcessId)], families: &HashSet<Family>
 }
 
 fn hidden_metrics(gaps: &mut Vec<Gap>) -> Metrics {
-    for field in [
-        "memory-bytes",
-        "threads",
-        "processes",
-        "zombies",
-        "file-descriptors",
-        "read-bytes",
-        "written-bytes",
-    ] {
-        gaps.push(Gap {
-            field,
-            reason: "the system does not show this process to this user".to_owned(),
-        });
+    for field in ["memory-bytes", "threads", "processes", "zombies", "file-descriptors", "read-bytes", "written-bytes"]
+    {
+        gaps.push(Gap { field, reason: "the system does not show this process to this user".to_owned() });
     }
     Metrics::default()
 }

@@ -19,10 +19,7 @@ const OLD_AFTER: u64 = 60;
 const DEAR_EVERY: u64 = 10;
 
 /// A tree's memory in bytes; `None` if that of a living process may not be read.
-pub(super) fn of<'a>(
-    living: impl Iterator<Item = &'a Row>,
-    look: u64,
-) -> (Result<u64, &'static str>, MemoryMethod) {
+pub(super) fn of<'a>(living: impl Iterator<Item = &'a Row>, look: u64) -> (Result<u64, &'static str>, MemoryMethod) {
     let (mut sum, mut most_shared, mut resident) = (0_u64, 0, 0_u64);
     let (mut all_known, mut all_told) = (true, true);
     for row in living {
@@ -33,12 +30,7 @@ pub(super) fn of<'a>(
         resident = resident.saturating_add(size);
         let own = row.usage.private();
         match row.pss {
-            Pss::Read {
-                bytes,
-                private,
-                look: read,
-                shaken,
-            } => {
+            Pss::Read { bytes, private, look: read, shaken } => {
                 let carried = bytes.saturating_add(own).saturating_sub(private);
                 sum = sum.saturating_add(carried.min(size));
                 all_known &= !shaken && look.saturating_sub(read) <= OLD_AFTER;
@@ -61,9 +53,7 @@ pub(super) fn of<'a>(
 
 /// Whose proportional set size is to be read, the most urgent first.
 pub(super) fn turns(rows: &Rows, members: impl Iterator<Item = u32>, look: u64) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = members
-        .filter_map(|pid| turn(rows.get(&pid)?, look))
-        .collect();
+    let mut turns: Vec<Turn> = members.filter_map(|pid| turn(rows.get(&pid)?, look)).collect();
     turns.sort_unstable_by_key(|turn| (turn.urgency, turn.read, turn.pid));
     turns
 }
@@ -95,17 +85,8 @@ fn turn(row: &Row, look: u64) -> Option<Turn> {
     let (urgency, read) = match row.pss {
         Pss::Denied => return None,
         Pss::Unread => (Urgency::Unread, 0),
-        Pss::Read {
-            shaken: true,
-            look: read,
-            ..
-        } => (Urgency::Shaken, read),
-        Pss::Read {
-            bytes,
-            private,
-            look: read,
-            ..
-        } => {
+        Pss::Read { shaken: true, look: read, .. } => (Urgency::Shaken, read),
+        Pss::Read { bytes, private, look: read, .. } => {
             let moved = row.usage.private().abs_diff(private);
             if moved > bytes / 4 {
                 (Urgency::Changed, read)
@@ -119,12 +100,7 @@ fn turn(row: &Row, look: u64) -> Option<Turn> {
     let mib = row.usage.resident.unwrap_or(0) >> 20;
     // Measured: 15 to 20 µs for the smallest process, and about 4 µs for each MiB.
     let cost = Duration::from_micros(20 + 4 * mib);
-    Some(Turn {
-        pid: row.process.id.pid,
-        cost,
-        urgency,
-        read,
-    })
+    Some(Turn { pid: row.process.id.pid, cost, urgency, read })
 }
 
 /// What one sample may still spend.

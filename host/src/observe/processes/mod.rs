@@ -1,9 +1,9 @@
 //! The process table, the trees in it, and their numbers.
 //!
-//! A table ([`linux`](self) procfs, or sysinfo elsewhere) says what processes there are and what each has used. Over
-//! its rows, and without knowing where they come from, [`tree`] says which process belongs to which agent,
-//! [`counters`] keeps sums that survive the end of those who made them, [`memory`] counts shared pages once, and
-//! [`measure`] makes one [`Reading`] for each agent of it all.
+//! A table (`linux`: procfs; `portable`: sysinfo, everywhere else) says what processes there are and what each has
+//! used. Over its rows, and without knowing where they come from, `tree` says which process belongs to which agent,
+//! `accounts` and `counters` keep sums that survive the end of those who made them, `memory` counts shared pages once,
+//! `figures` sums up the rest, and `measure` makes one [`Reading`] for each agent of it all.
 
 mod accounts;
 mod counters;
@@ -14,10 +14,7 @@ mod linux;
 mod measure;
 mod memory;
 #[cfg(any(not(target_os = "linux"), test))]
-#[cfg_attr(
-    target_os = "linux",
-    allow(dead_code, reason = "compiled here for its tests only")
-)]
+#[cfg_attr(target_os = "linux", allow(dead_code, reason = "compiled here for its tests only"))]
 mod portable;
 mod row;
 mod tree;
@@ -46,15 +43,8 @@ pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
-pub const KEPT_VARIABLES: [&str; 7] = [
-    AGENT_TAG,
-    "ITERM_SESSION_ID",
-    "TERM_PROGRAM",
-    "TMUX",
-    "TMUX_PANE",
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-];
+pub const KEPT_VARIABLES: [&str; 7] =
+    [AGENT_TAG, "ITERM_SESSION_ID", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "CLAUDE_CONFIG_DIR", "CODEX_HOME"];
 
 /// How the table is sampled.
 #[derive(Debug, Clone)]
@@ -192,10 +182,7 @@ impl Sampler {
     /// A sampler that has not looked yet.
     pub fn new(clock: Arc<dyn Clock>, options: Options) -> Self {
         let forest = Forest::new(Arc::clone(&clock), options.pss_budget);
-        Self {
-            table: Table::new(clock, options),
-            forest,
-        }
+        Self { table: Table::new(clock, options), forest }
     }
 
     /// What every process seen from here has in common.

@@ -5,10 +5,7 @@
 //! pages or exit codes: what is missing is said to be missing.
 
 use super::row::{CpuReading, Io, Measured, Pss, Row, Rows, Usage};
-use super::{
-    Ability, Details, KEPT_VARIABLES, ListError, Liveness, Machine, Options, Process, ProcessId,
-    Program,
-};
+use super::{Ability, Details, KEPT_VARIABLES, ListError, Liveness, Machine, Options, Process, ProcessId, Program};
 use crate::clock::{Clock, Moment};
 use crate::observe::facts::ProcessState;
 use std::ffi::OsString;
@@ -29,21 +26,9 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(clock: Arc<dyn Clock>, _options: Options) -> Self {
-        let boot_id = System::boot_time()
-            .map(|seconds| seconds.to_string())
-            .unwrap_or_default();
-        let machine = Machine {
-            boot_id,
-            pid_namespace: String::new(),
-        };
-        Self {
-            clock,
-            machine,
-            system: None,
-            rows: Rows::new(),
-            look: 0,
-            before: None,
-        }
+        let boot_id = System::boot_time().map(|seconds| seconds.to_string()).unwrap_or_default();
+        let machine = Machine { boot_id, pid_namespace: String::new() };
+        Self { clock, machine, system: None, rows: Rows::new(), look: 0, before: None }
     }
 
     pub(super) fn machine(&self) -> &Machine {
@@ -51,10 +36,7 @@ impl Table {
     }
 
     pub(super) fn cores(&self) -> u32 {
-        std::thread::available_parallelism()
-            .ok()
-            .and_then(|cores| u32::try_from(cores.get()).ok())
-            .unwrap_or(1)
+        std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()).unwrap_or(1)
     }
 
     pub(super) fn rows(&self) -> &Rows {
@@ -86,28 +68,18 @@ impl Table {
             Some(system) => system,
             none => {
                 let error = |error: sysinfo::Error| std::io::Error::other(error.to_string());
-                none.insert(System::new().map_err(|found| ListError {
-                    place: place(),
-                    source: error(found),
-                })?)
+                none.insert(System::new().map_err(|found| ListError { place: place(), source: error(found) })?)
             }
         };
         // This program is a process itself: an empty list is a failed one.
         if system.refresh_processes_specifics(ProcessesToUpdate::All, true, what) == 0 {
-            return Err(ListError {
-                place: place(),
-                source: std::io::ErrorKind::PermissionDenied.into(),
-            });
+            return Err(ListError { place: place(), source: std::io::ErrorKind::PermissionDenied.into() });
         }
         self.look += 1;
         let mut rows = Rows::new();
         for found in system.processes().values() {
             let mut row = row(found, now, self.look);
-            match self
-                .rows
-                .remove(&row.process.id.pid)
-                .filter(|known| known.process.id == row.process.id)
-            {
+            match self.rows.remove(&row.process.id.pid).filter(|known| known.process.id == row.process.id) {
                 Some(known) => {
                     row.before = Some(known.cpu);
                     if row.image == known.image {
@@ -119,11 +91,7 @@ impl Table {
                     // seconds here, and counted from a boot time in whole seconds.
                     let started = row.process.started_at_ms + 2000;
                     let since = self.before.filter(|before| started >= before.unix_ms);
-                    row.before = since.map(|before| CpuReading {
-                        own: 0,
-                        waited: 0,
-                        at: before.steady,
-                    });
+                    row.before = since.map(|before| CpuReading { own: 0, waited: 0, at: before.steady });
                     row.newcomer = since.is_some();
                 }
             }
@@ -141,16 +109,10 @@ impl Table {
             return;
         };
         row.usage_of = look;
-        let Some(found) = self
-            .system
-            .as_ref()
-            .and_then(|system| system.process(Pid::from_u32(pid)))
-        else {
+        let Some(found) = self.system.as_ref().and_then(|system| system.process(Pid::from_u32(pid))) else {
             return;
         };
-        let count = found
-            .open_files()
-            .and_then(|count| u32::try_from(count).ok());
+        let count = found.open_files().and_then(|count| u32::try_from(count).ok());
         row.usage.fds = match row.process.state {
             ProcessState::Zombie => Ok(0),
             _ => count.ok_or("the system does not tell"),
@@ -181,40 +143,20 @@ impl Table {
     }
 
     pub(super) fn abilities(&self) -> Vec<Ability> {
-        let no = |name, detail: &str| Ability {
-            name,
-            works: false,
-            detail: detail.to_owned(),
-        };
+        let no = |name, detail: &str| Ability { name, works: false, detail: detail.to_owned() };
         let listed = self.rows.len();
         vec![
-            Ability {
-                name: "list processes",
-                works: listed > 0,
-                detail: listed.to_string(),
-            },
-            no(
-                "CPU time of children that ended between two samples",
-                "only Linux tells it",
-            ),
-            no(
-                "memory with shared pages split (PSS)",
-                "only Linux tells it: resident sizes are summed instead",
-            ),
+            Ability { name: "list processes", works: listed > 0, detail: listed.to_string() },
+            no("CPU time of children that ended between two samples", "only Linux tells it"),
+            no("memory with shared pages split (PSS)", "only Linux tells it: resident sizes are summed instead"),
             no("threads", "only Linux tells it here"),
-            no(
-                "exit codes",
-                "only Linux shows them to others than the parent",
-            ),
+            no("exit codes", "only Linux shows them to others than the parent"),
         ]
     }
 }
 
 fn row(found: &sysinfo::Process, now: Moment, look: u64) -> Row {
-    let id = ProcessId {
-        pid: found.pid().as_u32(),
-        start: found.start_time(),
-    };
+    let id = ProcessId { pid: found.pid().as_u32(), start: found.start_time() };
     let process = Process {
         id,
         parent: found.parent().map_or(0, Pid::as_u32),
@@ -227,32 +169,19 @@ fn row(found: &sysinfo::Process, now: Moment, look: u64) -> Row {
         details: Details::Read(Arc::new(program(found))),
     };
     let disk = found.disk_usage();
-    let io = Io {
-        read: disk.total_read_bytes,
-        written: disk.total_written_bytes,
-        moved: 0,
-    };
+    let io = Io { read: disk.total_read_bytes, written: disk.total_written_bytes, moved: 0 };
     let own = found.accumulated_cpu_time().saturating_mul(1_000_000);
     Row {
         process,
         threads: Err("this system does not tell"),
         wait_status: 0,
         image: 0,
-        cpu: CpuReading {
-            own,
-            waited: 0,
-            at: now.steady,
-        },
+        cpu: CpuReading { own, waited: 0, at: now.steady },
         before: None,
         newcomer: false,
         ran: look,
         usage_of: 0,
-        usage: Usage {
-            resident: Ok(found.memory()),
-            shared: None,
-            io: Ok(io),
-            ..Usage::unread()
-        },
+        usage: Usage { resident: Ok(found.memory()), shared: None, io: Ok(io), ..Usage::unread() },
         pss: Pss::Denied,
     }
 }
@@ -261,24 +190,17 @@ fn program(found: &sysinfo::Process) -> Program {
     const HIDDEN: &str = "the system does not show it to this user";
     let text = |text: &OsString| text.to_string_lossy().into_owned();
     let shown = |empty: bool| {
-        if empty {
-            Err(HIDDEN.to_owned())
-        } else {
-            Ok(())
-        }
+        if empty { Err(HIDDEN.to_owned()) } else { Ok(()) }
     };
     let kept = |variable: &OsString| {
         let (name, value) = variable.to_str()?.split_once('=')?;
-        KEPT_VARIABLES
-            .contains(&name)
-            .then(|| (name.to_owned(), value.to_owned()))
+        KEPT_VARIABLES.contains(&name).then(|| (name.to_owned(), value.to_owned()))
     };
     Program {
         exe: found.exe().map(Into::into).ok_or_else(|| HIDDEN.to_owned()),
         argv: shown(found.cmd().is_empty()).map(|()| found.cmd().iter().map(text).collect()),
         cwd: found.cwd().map(Into::into).ok_or_else(|| HIDDEN.to_owned()),
-        env: shown(found.environ().is_empty())
-            .map(|()| found.environ().iter().filter_map(kept).collect()),
+        env: shown(found.environ().is_empty()).map(|()| found.environ().iter().filter_map(kept).collect()),
         uid: uid(found),
     }
 }
@@ -295,12 +217,9 @@ fn uid(_found: &sysinfo::Process) -> Option<u32> {
 
 #[cfg(unix)]
 fn group(pid: u32) -> u32 {
-    let group = i32::try_from(pid)
-        .ok()
-        .and_then(|pid| nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(pid))).ok());
-    group
-        .and_then(|group| u32::try_from(group.as_raw()).ok())
-        .unwrap_or(0)
+    let group =
+        i32::try_from(pid).ok().and_then(|pid| nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(pid))).ok());
+    group.and_then(|group| u32::try_from(group.as_raw()).ok()).unwrap_or(0)
 }
 
 #[cfg(not(unix))]

@@ -93,9 +93,7 @@ impl Usage {
     /// Bytes of pages that are its own: not a file's, not shared memory. A forked child's unwritten pages count
     /// as its own, too.
     pub(super) fn private(&self) -> u64 {
-        self.resident
-            .unwrap_or(0)
-            .saturating_sub(self.shared.unwrap_or(0))
+        self.resident.unwrap_or(0).saturating_sub(self.shared.unwrap_or(0))
     }
 }
 
@@ -143,10 +141,7 @@ mod tests {
         assert_eq!(terminal_name(0), None);
         assert_eq!(terminal_name(136 << 8 | 4).as_deref(), Some("/dev/pts/4"));
         assert_eq!(terminal_name(137 << 8 | 1).as_deref(), Some("/dev/pts/257"));
-        assert_eq!(
-            terminal_name(136 << 8 | 300 << 12 & 0xfff0_0000 | 300 & 0xff).as_deref(),
-            Some("/dev/pts/300")
-        );
+        assert_eq!(terminal_name(136 << 8 | 300 << 12 & 0xfff0_0000 | 300 & 0xff).as_deref(), Some("/dev/pts/300"));
         assert_eq!(terminal_name(4 << 8 | 1).as_deref(), Some("/dev/tty1"));
         assert_eq!(terminal_name(4 << 8 | 64).as_deref(), Some("/dev/ttyS0"));
         assert_eq!(terminal_name(5 << 8 | 1).as_deref(), Some("/dev/console"));

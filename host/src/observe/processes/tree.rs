@@ -54,8 +54,7 @@ impl Attribution {
 
     /// Forgets the dead, and all that belongs to roots that are none any more.
     fn forget(&mut self, rows: &Rows, roots: &HashSet<ProcessId>) {
-        self.owners
-            .retain(|id, root| roots.contains(root) && alive(rows, *id));
+        self.owners.retain(|id, root| roots.contains(root) && alive(rows, *id));
         self.tags.retain(|_, root| roots.contains(root));
         forget_groups(&mut self.groups, rows, roots, |row| row.process.group);
         forget_groups(&mut self.sessions, rows, roots, |row| row.process.session);
@@ -78,12 +77,8 @@ impl Attribution {
     fn hand_over(&mut self, rows: &Rows, new: &HashSet<ProcessId>) {
         for row in rows.values() {
             let id = row.process.id;
-            let nearest = ancestors(rows, row)
-                .map(|row| row.process.id)
-                .find(|above| self.roots.contains(above));
-            if let Some(root) =
-                nearest.filter(|root| new.contains(root) && self.owners.contains_key(&id))
-            {
+            let nearest = ancestors(rows, row).map(|row| row.process.id).find(|above| self.roots.contains(above));
+            if let Some(root) = nearest.filter(|root| new.contains(root) && self.owners.contains_key(&id)) {
                 self.owners.insert(id, root);
             }
         }
@@ -119,22 +114,10 @@ impl Attribution {
         let process = &row.process;
         self.owners.insert(process.id, root);
         if process.group == process.id.pid {
-            self.groups.insert(
-                process.group,
-                Led {
-                    leader: process.id,
-                    root,
-                },
-            );
+            self.groups.insert(process.group, Led { leader: process.id, root });
         }
         if process.session == process.id.pid {
-            self.sessions.insert(
-                process.session,
-                Led {
-                    leader: process.id,
-                    root,
-                },
-            );
+            self.sessions.insert(process.session, Led { leader: process.id, root });
         }
     }
 
@@ -149,11 +132,7 @@ impl Attribution {
                 break;
             }
             passed.push(id.pid);
-            owner = if self.roots.contains(&id) {
-                Some(id)
-            } else {
-                self.owner(id)
-            };
+            owner = if self.roots.contains(&id) { Some(id) } else { self.owner(id) };
             if owner.is_some() {
                 break;
             }
@@ -164,16 +143,9 @@ impl Attribution {
 
     fn by_other_ties(&self, row: &Row) -> Option<ProcessId> {
         let process = &row.process;
-        let led = self
-            .groups
-            .get(&process.group)
-            .or_else(|| self.sessions.get(&process.session));
+        let led = self.groups.get(&process.group).or_else(|| self.sessions.get(&process.session));
         // A tag that was there before the root is somebody else's: the root has inherited it.
-        let tagged = || {
-            self.tags
-                .get(tag(row)?)
-                .filter(|root| root.start <= process.id.start)
-        };
+        let tagged = || self.tags.get(tag(row)?).filter(|root| root.start <= process.id.start);
         led.map(|led| &led.root).or_else(tagged).copied()
     }
 }
@@ -181,17 +153,9 @@ impl Attribution {
 /// Forgets the groups or sessions that have become empty, and those of roots that are none any more.
 ///
 /// Where another process than the leader has the number as its pid, the group was empty in between.
-fn forget_groups(
-    groups: &mut HashMap<u32, Led>,
-    rows: &Rows,
-    roots: &HashSet<ProcessId>,
-    group: impl Fn(&Row) -> u32,
-) {
+fn forget_groups(groups: &mut HashMap<u32, Led>, rows: &Rows, roots: &HashSet<ProcessId>, group: impl Fn(&Row) -> u32) {
     groups.retain(|number, led| {
-        roots.contains(&led.root)
-            && rows
-                .get(number)
-                .is_none_or(|row| row.process.id == led.leader)
+        roots.contains(&led.root) && rows.get(number).is_none_or(|row| row.process.id == led.leader)
     });
     if !groups.is_empty() {
         let used: HashSet<u32> = rows.values().map(group).collect();
@@ -224,8 +188,5 @@ fn tag(row: &Row) -> Option<&str> {
         return None;
     };
     let variables = program.env.as_ref().ok()?;
-    variables
-        .iter()
-        .find(|(name, value)| name == AGENT_TAG && !value.is_empty())
-        .map(|(_, value)| value.as_str())
+    variables.iter().find(|(name, value)| name == AGENT_TAG && !value.is_empty()).map(|(_, value)| value.as_str())
 }

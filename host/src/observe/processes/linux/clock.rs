@@ -38,10 +38,7 @@ pub(super) struct Time {
 impl Time {
     /// Tries what works.
     pub(super) fn probe(files: &Files) -> Self {
-        let per_second = sysconf(SysconfVar::CLK_TCK)
-            .ok()
-            .flatten()
-            .and_then(|ticks| u64::try_from(ticks).ok());
+        let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().and_then(|ticks| u64::try_from(ticks).ok());
         let live = files.is_live();
         Self {
             tick: 1_000_000_000 / per_second.filter(|&ticks| ticks > 0).unwrap_or(100),
@@ -52,11 +49,7 @@ impl Time {
 
     /// Where there is no procfs (yet).
     pub(super) fn none() -> Self {
-        Self {
-            tick: 10_000_000,
-            cpu_clocks: false,
-            live: false,
-        }
+        Self { tick: 10_000_000, cpu_clocks: false, live: false }
     }
 
     /// Clock ticks since the boot. Not from `/proc/uptime` where it can be helped: containers replace that file.
@@ -64,12 +57,7 @@ impl Time {
         let nanoseconds = if self.live {
             since_boot()?
         } else {
-            u64::try_from(
-                Duration::try_from_secs_f64(files.uptime()?)
-                    .ok()?
-                    .as_nanos(),
-            )
-            .ok()?
+            u64::try_from(Duration::try_from_secs_f64(files.uptime()?).ok()?.as_nanos()).ok()?
         };
         Some(nanoseconds / self.tick)
     }

@@ -95,21 +95,15 @@ impl Reader {
             // Those that were given up may answer after all.
             return self.answers.try_recv().ok();
         }
-        self.answers
-            .recv_timeout(until.saturating_sub(self.clock.now().steady))
-            .ok()
+        self.answers.recv_timeout(until.saturating_sub(self.clock.now().steady)).ok()
     }
 
     /// Gives up helpers that have been at one process over two waits, and has others take their place.
     fn give_up(&mut self, rows: &mut Rows) {
         let mut desk = lock(&self.desk);
         // A helper may have answered and not yet come back for more: only what is open counts.
-        let busy = desk
-            .busy
-            .iter()
-            .filter(|(_, request)| self.open.contains(request));
-        let late: HashMap<u64, Request> =
-            busy.map(|(&helper, &request)| (helper, request)).collect();
+        let busy = desk.busy.iter().filter(|(_, request)| self.open.contains(request));
+        let late: HashMap<u64, Request> = busy.map(|(&helper, &request)| (helper, request)).collect();
         let hung: Vec<(u64, Request)> = (late.iter())
             .filter(|(helper, request)| self.late.get(helper) == Some(request))
             .map(|(&helper, &request)| (helper, request))
@@ -146,10 +140,7 @@ impl Reader {
             }
         };
         // Where no thread can be started, requests stay open and details pending.
-        if let Err(error) = std::thread::Builder::new()
-            .name("headcount-details".to_owned())
-            .spawn(work)
-        {
+        if let Err(error) = std::thread::Builder::new().name("headcount-details".to_owned()).spawn(work) {
             tracing::warn!(%error, "cannot start a helper that reads command lines");
             self.helpers -= 1;
         }
@@ -188,9 +179,8 @@ fn lock(desk: &(Mutex<Desk>, Condvar)) -> MutexGuard<'_, Desk> {
 
 /// Puts an answer where it belongs, if the process still is the one that was asked for and runs what it ran.
 fn put(rows: &mut Rows, request: Request, program: Program) {
-    if let Some(row) = rows
-        .get_mut(&request.id.pid)
-        .filter(|row| row.process.id == request.id && row.image == request.image)
+    if let Some(row) =
+        rows.get_mut(&request.id.pid).filter(|row| row.process.id == request.id && row.image == request.image)
     {
         row.process.details = Details::Read(Arc::new(program));
     }

@@ -38,31 +38,17 @@ impl Files {
     /// # Errors
     /// It is not there or not to be read.
     pub(super) fn open(root: &Path) -> Result<Self, Errno> {
-        let proc = Dir::open(
-            root,
-            OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
-            Mode::empty(),
-        )?;
+        let proc = Dir::open(root, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         // This program has descriptors open, at least `proc`: 0 says that the size means nothing here.
-        let fd_size_is_count =
-            fstatat(&proc, c"self/fd", AtFlags::empty()).is_ok_and(|found| found.st_size > 0);
-        let page_size = sysconf(SysconfVar::PAGE_SIZE)
-            .ok()
-            .flatten()
-            .and_then(|size| u64::try_from(size).ok());
-        Ok(Self {
-            proc,
-            buffer: Box::new([0; BUFFER]),
-            page_size: page_size.unwrap_or(4096),
-            fd_size_is_count,
-        })
+        let fd_size_is_count = fstatat(&proc, c"self/fd", AtFlags::empty()).is_ok_and(|found| found.st_size > 0);
+        let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|size| u64::try_from(size).ok());
+        Ok(Self { proc, buffer: Box::new([0; BUFFER]), page_size: page_size.unwrap_or(4096), fd_size_is_count })
     }
 
     /// Whether this procfs shows this very process, under the pid it has: only then do pids mean to system calls
     /// what they mean here.
     pub(super) fn is_live(&self) -> bool {
-        readlinkat(&self.proc, c"self")
-            .is_ok_and(|target| target.to_str() == Some(&std::process::id().to_string()))
+        readlinkat(&self.proc, c"self").is_ok_and(|target| target.to_str() == Some(&std::process::id().to_string()))
     }
 
     /// Whether descriptors are counted without a listing.
@@ -97,15 +83,11 @@ impl Files {
     pub(super) fn memory(&mut self, pid: u32) -> Result<Memory, Errno> {
         let page_size = self.page_size;
         let text = self.read(pid, "statm")?;
-        let mut pages = text
-            .split(u8::is_ascii_whitespace)
-            .skip(1)
-            .map_while(number);
+        let mut pages = text.split(u8::is_ascii_whitespace).skip(1).map_while(number);
         match (pages.next(), pages.next()) {
-            (Some(resident), Some(shared)) => Ok(Memory {
-                resident: resident.saturating_mul(page_size),
-                shared: shared.saturating_mul(page_size),
-            }),
+            (Some(resident), Some(shared)) => {
+                Ok(Memory { resident: resident.saturating_mul(page_size), shared: shared.saturating_mul(page_size) })
+            }
             _ => Err(Errno::EINVAL),
         }
     }
@@ -130,11 +112,7 @@ impl Files {
             }
             found += 1;
         }
-        if found == 4 {
-            Ok(io)
-        } else {
-            Err(Errno::EINVAL)
-        }
+        if found == 4 { Ok(io) } else { Err(Errno::EINVAL) }
     }
 
     /// How many descriptors are open.
@@ -148,12 +126,8 @@ impl Files {
             let size = fstatat(&self.proc, path, AtFlags::empty())?.st_size;
             return u32::try_from(size).map_err(|_| Errno::EINVAL);
         }
-        let mut listing = Dir::openat(
-            &self.proc,
-            path,
-            OFlag::O_RDONLY | OFlag::O_DIRECTORY,
-            Mode::empty(),
-        )?;
+        let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut listing = Dir::openat(&self.proc, path, how, Mode::empty())?;
         let mut count = 0;
         for entry in listing.iter() {
             count += u32::from(!entry?.file_name().to_bytes().starts_with(b"."));
@@ -164,19 +138,11 @@ impl Files {
     /// How many descriptors may be open, `None` for no limit: the soft limit in `/proc/PID/limits`.
     pub(super) fn fd_limit(&mut self, pid: u32) -> Result<Option<u32>, Errno> {
         let text = self.read(pid, "limits")?;
-        let line = text
-            .split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"Max open files"));
-        let soft = line
-            .ok_or(Errno::EINVAL)?
-            .trim_ascii_start()
-            .split(u8::is_ascii_whitespace)
-            .next();
+        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"));
+        let soft = line.ok_or(Errno::EINVAL)?.trim_ascii_start().split(u8::is_ascii_whitespace).next();
         match soft {
             Some(b"unlimited") => Ok(None),
-            Some(soft) => number(soft)
-                .map(|limit| Some(u32::try_from(limit).unwrap_or(u32::MAX)))
-                .ok_or(Errno::EINVAL),
+            Some(soft) => number(soft).map(|limit| Some(u32::try_from(limit).unwrap_or(u32::MAX))).ok_or(Errno::EINVAL),
             None => Err(Errno::EINVAL),
         }
     }
@@ -185,16 +151,8 @@ impl Files {
     /// and holds the process's memory map meanwhile.
     pub(super) fn pss(&mut self, pid: u32) -> Result<u64, Errno> {
         let text = self.read(pid, "smaps_rollup")?;
-        let line = text
-            .split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"Pss:"));
-        let kib = line
-            .and_then(|line| {
-                line.trim_ascii_start()
-                    .split(u8::is_ascii_whitespace)
-                    .next()
-            })
-            .and_then(number);
+        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Pss:"));
+        let kib = line.and_then(|line| line.trim_ascii_start().split(u8::is_ascii_whitespace).next()).and_then(number);
         kib.map(|kib| kib.saturating_mul(1024)).ok_or(Errno::EINVAL)
     }
 
@@ -202,23 +160,14 @@ impl Files {
     /// listed.
     pub(super) fn thread_group(&mut self, pid: u32) -> Result<u32, Errno> {
         let text = self.read(pid, "status")?;
-        let line = text
-            .split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"Tgid:"));
-        line.and_then(|line| number(line.trim_ascii()))
-            .and_then(|id| u32::try_from(id).ok())
-            .ok_or(Errno::EINVAL)
+        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
+        line.and_then(|line| number(line.trim_ascii())).and_then(|id| u32::try_from(id).ok()).ok_or(Errno::EINVAL)
     }
 
     /// Seconds since the boot, as `/proc/uptime` has them.
     pub(super) fn uptime(&mut self) -> Option<f64> {
         let text = self.read_at(c"uptime").ok()?;
-        std::str::from_utf8(text)
-            .ok()?
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()
+        std::str::from_utf8(text).ok()?.split_whitespace().next()?.parse().ok()
     }
 
     /// A short file of procfs itself, without the line's end; empty if it cannot be read.
@@ -229,9 +178,7 @@ impl Files {
 
     /// Where a link of procfs itself points; empty if it cannot be read.
     pub(super) fn link(&self, path: &CStr) -> String {
-        readlinkat(&self.proc, path)
-            .map(|target| target.to_string_lossy().into_owned())
-            .unwrap_or_default()
+        readlinkat(&self.proc, path).map(|target| target.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     fn read(&mut self, pid: u32, file: &str) -> Result<&[u8], Errno> {
@@ -242,12 +189,7 @@ impl Files {
 
     /// procfs makes each of these files whole at the first read, so one read is the file.
     fn read_at(&mut self, path: &CStr) -> Result<&[u8], Errno> {
-        let file = openat(
-            &self.proc,
-            path,
-            OFlag::O_RDONLY | OFlag::O_CLOEXEC,
-            Mode::empty(),
-        )?;
+        let file = openat(&self.proc, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
         let length = nix::unistd::read(&file, &mut self.buffer[..])?;
         Ok(&self.buffer[..length])
     }
@@ -270,9 +212,7 @@ fn path<'a>(name: &'a mut [u8; NAME], pid: u32, file: &str) -> &'a CStr {
 }
 
 fn pid_of(name: &str) -> Option<u32> {
-    name.starts_with(|first: char| first.is_ascii_digit())
-        .then(|| name.parse().ok())
-        .flatten()
+    name.starts_with(|first: char| first.is_ascii_digit()).then(|| name.parse().ok()).flatten()
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -67,26 +67,11 @@ impl Table {
         let (machine, time) = match &mut files {
             Ok(files) => {
                 let boot_id = files.line(c"sys/kernel/random/boot_id");
-                (
-                    Machine {
-                        boot_id,
-                        pid_namespace: files.link(c"self/ns/pid"),
-                    },
-                    Time::probe(files),
-                )
+                (Machine { boot_id, pid_namespace: files.link(c"self/ns/pid") }, Time::probe(files))
             }
-            Err(_) => (
-                Machine {
-                    boot_id: String::new(),
-                    pid_namespace: String::new(),
-                },
-                Time::none(),
-            ),
+            Err(_) => (Machine { boot_id: String::new(), pid_namespace: String::new() }, Time::none()),
         };
-        let cores = sysconf(SysconfVar::_NPROCESSORS_ONLN)
-            .ok()
-            .flatten()
-            .and_then(|cores| u32::try_from(cores).ok());
+        let cores = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|cores| u32::try_from(cores).ok());
         let details = Reader::new(Arc::clone(&clock), &options);
         Self {
             clock,
@@ -133,17 +118,8 @@ impl Table {
         if listed.is_ok() {
             self.look += 1;
             let at = self.clock.now();
-            let ticks = self
-                .files
-                .as_mut()
-                .ok()
-                .and_then(|files| self.time.ticks_since_boot(files));
-            let now = Look {
-                number: self.look,
-                at,
-                ticks,
-                tick: self.time.tick,
-            };
+            let ticks = self.files.as_mut().ok().and_then(|files| self.time.ticks_since_boot(files));
+            let now = Look { number: self.look, at, ticks, tick: self.time.tick };
             self.closed.clear();
             self.ended.clear();
             for &pid in &listing {
@@ -165,10 +141,7 @@ impl Table {
             Ok(files) => files.list(listing),
             Err(errno) => Err(*errno),
         };
-        listed.map_err(|errno| ListError {
-            place: self.options.proc_root.display().to_string(),
-            source: errno.into(),
-        })
+        listed.map_err(|errno| ListError { place: self.options.proc_root.display().to_string(), source: errno.into() })
     }
 
     /// Brings one listed process up to date.
@@ -183,11 +156,7 @@ impl Table {
             return;
         }
         let at = self.clock.now().steady;
-        let own = if self.time.cpu_clocks {
-            clock::cpu_time(pid)
-        } else {
-            None
-        };
+        let own = if self.time.cpu_clocks { clock::cpu_time(pid) } else { None };
         if let (Some(own), Some(row)) = (own, self.rows.get_mut(&pid)) {
             row.before = Some(row.cpu);
             row.newcomer = false;
@@ -217,11 +186,7 @@ impl Table {
             return;
         }
         let own = own.unwrap_or(stat.own_ticks.saturating_mul(self.time.tick));
-        let cpu = CpuReading {
-            own,
-            waited: stat.waited_ticks.saturating_mul(self.time.tick),
-            at,
-        };
+        let cpu = CpuReading { own, waited: stat.waited_ticks.saturating_mul(self.time.tick), at };
         match self.rows.get_mut(&pid) {
             Some(row) if row.process.id.start == stat.start => {
                 if !self.time.cpu_clocks {
@@ -247,8 +212,7 @@ impl Table {
         let look = self.look;
         self.kernel.retain(|_, seen| *seen == look);
         let ended = &mut self.ended;
-        self.rows
-            .retain(|pid, _| listing.binary_search(pid).is_ok() || !ended.insert(*pid));
+        self.rows.retain(|pid, _| listing.binary_search(pid).is_ok() || !ended.insert(*pid));
         let Ok(files) = &mut self.files else { return };
         if self.ended.is_empty() {
             return;
@@ -277,24 +241,13 @@ impl Table {
         row.usage_of = self.look;
         if matches!(memory, Err(Errno::ENOENT | Errno::ESRCH)) {
             // It has ended since the last look: what it moved before is what is known of it.
-            row.usage = Usage {
-                resident: Ok(0),
-                shared: Some(0),
-                fds: Ok(0),
-                ..row.usage
-            };
+            row.usage = Usage { resident: Ok(0), shared: Some(0), fds: Ok(0), ..row.usage };
             return;
         }
         let io = reason(files.io(pid));
         if row.process.state == ProcessState::Zombie {
             // The figures of its end, but nothing in memory and nothing open any more.
-            row.usage = Usage {
-                resident: Ok(0),
-                shared: Some(0),
-                io,
-                fds: Ok(0),
-                fd_limit: Ok(None),
-            };
+            row.usage = Usage { resident: Ok(0), shared: Some(0), io, fds: Ok(0), fd_limit: Ok(None) };
             return;
         }
         let fds = reason(files.fds(pid));
@@ -322,16 +275,8 @@ impl Table {
 
     /// CPU time of a process that procfs does not show.
     pub(super) fn hidden_cpu(&self, pid: u32) -> Option<CpuReading> {
-        let own = self
-            .time
-            .cpu_clocks
-            .then(|| clock::cpu_time(pid))
-            .flatten()?;
-        Some(CpuReading {
-            own,
-            waited: 0,
-            at: self.clock.now().steady,
-        })
+        let own = self.time.cpu_clocks.then(|| clock::cpu_time(pid)).flatten()?;
+        Some(CpuReading { own, waited: 0, at: self.clock.now().steady })
     }
 
     pub(super) fn state_of(&self, id: ProcessId) -> Liveness {

@@ -21,16 +21,10 @@ pub(super) fn read(proc_root: &Path, pid: u32) -> Program {
     Program {
         exe: target(&home.join("exe")).map_err(say),
         argv: slots(&home.join("cmdline"), COMMAND_LINE)
-            .map(|bytes| {
-                split(&bytes)
-                    .map(|slot| String::from_utf8_lossy(slot).into_owned())
-                    .collect()
-            })
+            .map(|bytes| split(&bytes).map(|slot| String::from_utf8_lossy(slot).into_owned()).collect())
             .map_err(say),
         cwd: target(&home.join("cwd")).map_err(say),
-        env: slots(&home.join("environ"), ENVIRONMENT)
-            .map(|bytes| kept(&bytes))
-            .map_err(say),
+        env: slots(&home.join("environ"), ENVIRONMENT).map(|bytes| kept(&bytes)).map_err(say),
         uid: uid(&home.join("status")),
     }
 }
@@ -38,13 +32,7 @@ pub(super) fn read(proc_root: &Path, pid: u32) -> Program {
 /// A program of which nothing can be said, for one reason.
 pub(super) fn unknown(reason: &str) -> Program {
     let reason = || reason.to_owned();
-    Program {
-        exe: Err(reason()),
-        argv: Err(reason()),
-        cwd: Err(reason()),
-        env: Err(reason()),
-        uid: None,
-    }
+    Program { exe: Err(reason()), argv: Err(reason()), cwd: Err(reason()), env: Err(reason()), uid: None }
 }
 
 fn say(error: io::Error) -> String {
@@ -73,22 +61,15 @@ fn slots(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// The slots between NULs. The last one has its own NUL, unless the process has written over it.
 fn split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-    whole
-        .split(|&byte| byte == 0)
-        .filter(move |_| !bytes.is_empty())
+    whole.split(|&byte| byte == 0).filter(move |_| !bytes.is_empty())
 }
 
 fn kept(environment: &[u8]) -> Vec<(String, String)> {
     split(environment)
         .filter_map(|slot| {
             let equals = slot.iter().position(|&byte| byte == b'=')?;
-            let name = std::str::from_utf8(&slot[..equals])
-                .ok()
-                .filter(|name| KEPT_VARIABLES.contains(name))?;
-            Some((
-                name.to_owned(),
-                String::from_utf8_lossy(&slot[equals + 1..]).into_owned(),
-            ))
+            let name = std::str::from_utf8(&slot[..equals]).ok().filter(|name| KEPT_VARIABLES.contains(name))?;
+            Some((name.to_owned(), String::from_utf8_lossy(&slot[equals + 1..]).into_owned()))
         })
         .collect()
 }
@@ -97,13 +78,6 @@ fn kept(environment: &[u8]) -> Vec<(String, String)> {
 /// may not be dumped.
 fn uid(status: &Path) -> Option<u32> {
     let text = fs::read(status).ok()?;
-    let line = text
-        .split(|&byte| byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"Uid:"))?;
-    std::str::from_utf8(line)
-        .ok()?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
+    let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line).ok()?.split_whitespace().next()?.parse().ok()
 }

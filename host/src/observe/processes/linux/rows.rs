@@ -7,22 +7,11 @@ use crate::observe::processes::row::{CpuReading, Pss, Row, Usage};
 use crate::observe::processes::{Details, Process, ProcessId};
 
 /// The row of a process that was not in the table.
-pub(super) fn newcomer(
-    pid: u32,
-    stat: &Stat<'_>,
-    cpu: CpuReading,
-    now: &Look,
-    before: Option<&Look>,
-) -> Row {
+pub(super) fn newcomer(pid: u32, stat: &Stat<'_>, cpu: CpuReading, now: &Look, before: Option<&Look>) -> Row {
     // Not to be in the list before is not enough: it may have been hidden. One tick for the rounding.
     let newcomer = before.filter(|before| before.ticks.is_none_or(|ticks| stat.start + 1 >= ticks));
-    let age_ms = now
-        .ticks
-        .map(|ticks| ticks.saturating_sub(stat.start).saturating_mul(now.tick) / 1_000_000);
-    let id = ProcessId {
-        pid,
-        start: stat.start,
-    };
+    let age_ms = now.ticks.map(|ticks| ticks.saturating_sub(stat.start).saturating_mul(now.tick) / 1_000_000);
+    let id = ProcessId { pid, start: stat.start };
     let process = Process {
         id,
         parent: stat.parent,
@@ -41,11 +30,7 @@ pub(super) fn newcomer(
         wait_status: stat.exit_code,
         image: stat.arg_start,
         cpu,
-        before: newcomer.map(|before| CpuReading {
-            own: 0,
-            waited: 0,
-            at: before.at.steady,
-        }),
+        before: newcomer.map(|before| CpuReading { own: 0, waited: 0, at: before.at.steady }),
         newcomer: newcomer.is_some(),
         ran: now.number,
         usage_of: 0,
@@ -64,8 +49,7 @@ pub(super) fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
     row.threads = Ok(threads(stat));
     row.wait_status = stat.exit_code;
     row.cpu = cpu;
-    let renamed = row.process.comm.as_bytes() != stat.comm
-        && row.process.comm != String::from_utf8_lossy(stat.comm);
+    let renamed = row.process.comm.as_bytes() != stat.comm && row.process.comm != String::from_utf8_lossy(stat.comm);
     if renamed {
         row.process.comm = String::from_utf8_lossy(stat.comm).into_owned();
     }
@@ -79,11 +63,7 @@ pub(super) fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
 }
 
 fn threads(stat: &Stat<'_>) -> u32 {
-    if state(stat) == ProcessState::Zombie {
-        0
-    } else {
-        stat.threads
-    }
+    if state(stat) == ProcessState::Zombie { 0 } else { stat.threads }
 }
 
 /// The state by its letter in proc(5).

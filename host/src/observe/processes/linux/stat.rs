@@ -49,10 +49,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Stat<'_>> {
     let open = line.iter().position(|&byte| byte == b'(')?;
     let close = line.iter().rposition(|&byte| byte == b')')?;
     let comm = line.get(open + 1..close)?;
-    let mut fields = line
-        .get(close + 1..)?
-        .split(u8::is_ascii_whitespace)
-        .filter(|field| !field.is_empty());
+    let mut fields = line.get(close + 1..)?.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     // The numbers of proc(5): the next field is the third, and `skip` goes past that many.
     let mut next = |skip: usize| fields.nth(skip);
     let state = *next(0)?.first()?;
@@ -130,14 +127,8 @@ mod tests {
             let line = line(name);
             let stat = parse(&line).unwrap();
             assert_eq!(stat.comm, name);
-            assert_eq!(
-                (stat.state, stat.parent, stat.group, stat.session),
-                (b'S', 4200, 4242, 4199)
-            );
-            assert_eq!(
-                (stat.tty_nr, stat.flags, stat.threads, stat.start),
-                (34816, 4_194_304, 30, 111_875)
-            );
+            assert_eq!((stat.state, stat.parent, stat.group, stat.session), (b'S', 4200, 4242, 4199));
+            assert_eq!((stat.tty_nr, stat.flags, stat.threads, stat.start), (34816, 4_194_304, 30, 111_875));
             assert_eq!((stat.own_ticks, stat.waited_ticks), (23, 27));
             assert_eq!((stat.arg_start, stat.exit_code), (140_730_335_787_542, 256));
             assert!(!stat.is_kernel_thread());

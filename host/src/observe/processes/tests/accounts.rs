@@ -32,9 +32,7 @@ fn event(waited_only: bool) -> impl Strategy<Value = Event> {
         u32::from(!waited_only) => any::<usize>().prop_map(Event::EndUnseen),
         3 => Just(Event::Sample),
     ]
-    .prop_filter("only waited ends", move |event| {
-        !waited_only || !matches!(event, Event::EndUnseen(_))
-    })
+    .prop_filter("only waited ends", move |event| !waited_only || !matches!(event, Event::EndUnseen(_)))
 }
 
 #[derive(Debug, Clone, Default)]
@@ -61,22 +59,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let alive = BTreeMap::from([(
-            ROOT.pid,
-            Truth {
-                parent: 1,
-                ..Truth::default()
-            },
-        )]);
-        Self {
-            alive,
-            next: 3,
-            now: 0,
-            used: 0,
-            moved: 0,
-            parents: 1,
-            lost: 0,
-        }
+        let alive = BTreeMap::from([(ROOT.pid, Truth { parent: 1, ..Truth::default() })]);
+        Self { alive, next: 3, now: 0, used: 0, moved: 0, parents: 1, lost: 0 }
     }
 
     fn who(&self, choice: usize) -> u32 {
@@ -86,9 +70,7 @@ impl World {
     /// One that may end: not the root, and without children.
     fn leaf(&self, choice: usize) -> Option<u32> {
         let leaves: Vec<u32> = (self.alive.keys().copied())
-            .filter(|pid| {
-                *pid != ROOT.pid && !self.alive.values().any(|other| other.parent == *pid)
-            })
+            .filter(|pid| *pid != ROOT.pid && !self.alive.values().any(|other| other.parent == *pid))
             .collect();
         (!leaves.is_empty()).then(|| leaves[choice % leaves.len()])
     }
@@ -99,14 +81,7 @@ impl World {
                 let parent = self.who(who);
                 self.now += 1;
                 self.parents += 1;
-                self.alive.insert(
-                    self.next,
-                    Truth {
-                        parent,
-                        start: self.now,
-                        ..Truth::default()
-                    },
-                );
+                self.alive.insert(self.next, Truth { parent, start: self.now, ..Truth::default() });
                 self.next += 1;
             }
             Event::Run(who, time) => {
@@ -145,27 +120,14 @@ impl World {
                 let shown = |time: u64| time / (10 * MS) * (10 * MS);
                 let waited = shown(truth.waited / 3) + shown(truth.waited - truth.waited / 3);
                 Seen {
-                    id: ProcessId {
-                        pid,
-                        start: truth.start,
-                    },
+                    id: ProcessId { pid, start: truth.start },
                     root: ROOT,
                     parent: truth.parent,
                     image: 1,
-                    cpu: CpuReading {
-                        own: truth.own,
-                        waited,
-                        at: Duration::from_millis(self.now),
-                    },
-                    before: newcomer.then(|| CpuReading {
-                        at: Duration::from_millis(last),
-                        ..CpuReading::default()
-                    }),
+                    cpu: CpuReading { own: truth.own, waited, at: Duration::from_millis(self.now) },
+                    before: newcomer.then(|| CpuReading { at: Duration::from_millis(last), ..CpuReading::default() }),
                     newcomer,
-                    io: Some(Io {
-                        moved: truth.io,
-                        ..Io::default()
-                    }),
+                    io: Some(Io { moved: truth.io, ..Io::default() }),
                 }
             })
             .collect()
@@ -193,12 +155,7 @@ fn play(events: &[Event]) -> Played {
     let mut sample = |world: &World| {
         let seen = world.seen(last);
         last = world.now;
-        let alive = |id: ProcessId| {
-            world
-                .alive
-                .get(&id.pid)
-                .is_some_and(|truth| truth.start == id.start)
-        };
+        let alive = |id: ProcessId| world.alive.get(&id.pid).is_some_and(|truth| truth.start == id.start);
         let spent = accounts.settle(&seen, alive)[&ROOT];
         cpu += spent.cpu;
         moved += spent.io.moved;
@@ -237,18 +194,11 @@ proptest! {
 
 fn seen(pid: u32, parent: u32, own: u64, waited: u64, at: u64) -> Seen {
     Seen {
-        id: ProcessId {
-            pid,
-            start: u64::from(pid),
-        },
+        id: ProcessId { pid, start: u64::from(pid) },
         root: ProcessId { pid: 2, start: 2 },
         parent,
         image: 1,
-        cpu: CpuReading {
-            own: own * MS,
-            waited: waited * MS,
-            at: Duration::from_millis(at),
-        },
+        cpu: CpuReading { own: own * MS, waited: waited * MS, at: Duration::from_millis(at) },
         before: None,
         newcomer: false,
         io: None,
@@ -257,13 +207,8 @@ fn seen(pid: u32, parent: u32, own: u64, waited: u64, at: u64) -> Seen {
 
 /// What the tree of 2 has used, in ms and in percent.
 fn settle(accounts: &mut Accounts, now: &[Seen]) -> (u64, u64) {
-    let spent = accounts.settle(now, |id| now.iter().any(|seen| seen.id == id))
-        [&ProcessId { pid: 2, start: 2 }];
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "small and positive"
-    )]
+    let spent = accounts.settle(now, |id| now.iter().any(|seen| seen.id == id))[&ProcessId { pid: 2, start: 2 }];
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
     let percent = (spent.cores * 100.0).round() as u64;
     (spent.cpu / MS, percent)
 }
@@ -271,24 +216,9 @@ fn settle(accounts: &mut Accounts, now: &[Seen]) -> (u64, u64) {
 #[test]
 fn what_a_child_used_after_it_was_last_seen_comes_through_its_parent() {
     let mut accounts = Accounts::default();
-    assert_eq!(
-        settle(
-            &mut accounts,
-            &[seen(2, 1, 100, 0, 0), seen(3, 2, 500, 0, 0)]
-        ),
-        (0, 0)
-    );
-    assert_eq!(
-        settle(
-            &mut accounts,
-            &[seen(2, 1, 100, 0, 1000), seen(3, 2, 600, 0, 1000)]
-        ),
-        (100, 10)
-    );
-    assert_eq!(
-        settle(&mut accounts, &[seen(2, 1, 100, 900, 2000)]),
-        (300, 30)
-    );
+    assert_eq!(settle(&mut accounts, &[seen(2, 1, 100, 0, 0), seen(3, 2, 500, 0, 0)]), (0, 0));
+    assert_eq!(settle(&mut accounts, &[seen(2, 1, 100, 0, 1000), seen(3, 2, 600, 0, 1000)]), (100, 10));
+    assert_eq!(settle(&mut accounts, &[seen(2, 1, 100, 900, 2000)]), (300, 30));
 }
 
 #[test]
@@ -302,29 +232,16 @@ fn a_child_that_is_waited_for_just_after_its_parent_was_read_counts_once() {
 #[test]
 fn a_child_whose_parent_ended_too_counts_once() {
     let mut accounts = Accounts::default();
-    settle(
-        &mut accounts,
-        &[
-            seen(2, 1, 0, 0, 0),
-            seen(3, 2, 300, 0, 0),
-            seen(4, 3, 500, 0, 0),
-        ],
-    );
+    settle(&mut accounts, &[seen(2, 1, 0, 0, 0), seen(3, 2, 300, 0, 0), seen(4, 3, 500, 0, 0)]);
     assert_eq!(settle(&mut accounts, &[seen(2, 1, 0, 800, 1000)]), (0, 0));
 }
 
 #[test]
 fn a_nested_agent_that_ends_does_not_count_for_the_outer_one() {
     let mut accounts = Accounts::default();
-    let nested = Seen {
-        root: ProcessId { pid: 3, start: 3 },
-        ..seen(3, 2, 60_000, 0, 0)
-    };
+    let nested = Seen { root: ProcessId { pid: 3, start: 3 }, ..seen(3, 2, 60_000, 0, 0) };
     settle(&mut accounts, &[seen(2, 1, 0, 0, 0), nested]);
-    assert_eq!(
-        settle(&mut accounts, &[seen(2, 1, 0, 60_000, 1000)]),
-        (0, 0)
-    );
+    assert_eq!(settle(&mut accounts, &[seen(2, 1, 0, 60_000, 1000)]), (0, 0));
 }
 
 #[test]
@@ -332,8 +249,5 @@ fn a_counter_that_falls_is_not_counted_again() {
     let mut accounts = Accounts::default();
     settle(&mut accounts, &[seen(2, 1, 500, 100, 0)]);
     assert_eq!(settle(&mut accounts, &[seen(2, 1, 100, 0, 1000)]), (0, 0));
-    assert_eq!(
-        settle(&mut accounts, &[seen(2, 1, 520, 100, 2000)]),
-        (20, 2)
-    );
+    assert_eq!(settle(&mut accounts, &[seen(2, 1, 520, 100, 2000)]), (20, 2));
 }

@@ -17,29 +17,18 @@ fn sized(pid: u32, resident: u64, shared: Option<u64>, pss: Pss) -> Row {
 }
 
 fn read(bytes: u64, private: u64, look: u64) -> Pss {
-    Pss::Read {
-        bytes: bytes * MIB,
-        private: private * MIB,
-        look,
-        shaken: false,
-    }
+    Pss::Read { bytes: bytes * MIB, private: private * MIB, look, shaken: false }
 }
 
 #[test]
 fn without_a_proportional_size_the_largest_shared_part_counts_once() {
-    let rows = [
-        sized(1, 301, Some(300), Pss::Unread),
-        sized(2, 302, Some(300), Pss::Denied),
-    ];
+    let rows = [sized(1, 301, Some(300), Pss::Unread), sized(2, 302, Some(300), Pss::Denied)];
     assert_eq!(of(rows.iter(), 1), (Ok(303 * MIB), MemoryMethod::Estimate));
 }
 
 #[test]
 fn a_proportional_size_is_carried_on_by_what_has_come_on_top() {
-    let rows = [
-        sized(1, 40, Some(10), read(25, 20, 7)),
-        sized(2, 12, Some(10), read(5, 4, 7)),
-    ];
+    let rows = [sized(1, 40, Some(10), read(25, 20, 7)), sized(2, 12, Some(10), read(5, 4, 7))];
     assert_eq!(of(rows.iter(), 8), (Ok(38 * MIB), MemoryMethod::Pss));
     // But not for ever.
     assert_eq!(of(rows.iter(), 68).1, MemoryMethod::Estimate);
@@ -47,19 +36,13 @@ fn a_proportional_size_is_carried_on_by_what_has_come_on_top() {
 
 #[test]
 fn a_sum_is_never_more_than_all_resident_pages_and_never_negative() {
-    let rows = [
-        sized(1, 10, Some(2), read(50, 0, 1)),
-        sized(2, 1, Some(1), read(5, 90, 1)),
-    ];
+    let rows = [sized(1, 10, Some(2), read(50, 0, 1)), sized(2, 1, Some(1), read(5, 90, 1))];
     assert_eq!(of(rows.iter(), 1), (Ok(10 * MIB), MemoryMethod::Pss));
 }
 
 #[test]
 fn where_shared_pages_are_not_told_the_sum_is_an_upper_bound() {
-    let rows = [
-        sized(1, 10, None, Pss::Denied),
-        sized(2, 20, None, Pss::Denied),
-    ];
+    let rows = [sized(1, 10, None, Pss::Denied), sized(2, 20, None, Pss::Denied)];
     assert_eq!(of(rows.iter(), 1), (Ok(30 * MIB), MemoryMethod::Resident));
 }
 
@@ -70,12 +53,7 @@ fn the_unread_come_first_then_the_shaken_then_the_changed_then_the_old() {
         row.process.state = ProcessState::Zombie;
         row
     };
-    let shaken = Pss::Read {
-        bytes: MIB,
-        private: MIB,
-        look: 30,
-        shaken: true,
-    };
+    let shaken = Pss::Read { bytes: MIB, private: MIB, look: 30, shaken: true };
     let rows = table([
         sized(1, 2, Some(1), read(1, 1, 1)),
         sized(2, 9, Some(1), read(1, 1, 40)),
@@ -85,10 +63,7 @@ fn the_unread_come_first_then_the_shaken_then_the_changed_then_the_old() {
         sized(6, 2, Some(1), Pss::Denied),
         zombie,
     ]);
-    let order: Vec<u32> = turns(&rows, rows.keys().copied(), 46)
-        .iter()
-        .map(|turn| turn.pid)
-        .collect();
+    let order: Vec<u32> = turns(&rows, rows.keys().copied(), 46).iter().map(|turn| turn.pid).collect();
     assert_eq!(order, [4, 3, 2, 1]);
 }
 

@@ -45,21 +45,14 @@ fn row(pid: u32, parent: u32, start: u64) -> Row {
 }
 
 fn table(rows: impl IntoIterator<Item = Row>) -> Rows {
-    rows.into_iter()
-        .map(|row| (row.process.id.pid, row))
-        .collect()
+    rows.into_iter().map(|row| (row.process.id.pid, row)).collect()
 }
 
 fn tagged(mut row: Row, tag: &str) -> Row {
     let none = || Err("not asked".to_owned());
     let env = Ok(vec![(super::AGENT_TAG.to_owned(), tag.to_owned())]);
-    row.process.details = Details::Read(Arc::new(Program {
-        exe: none(),
-        argv: Err(String::new()),
-        cwd: none(),
-        env,
-        uid: None,
-    }));
+    row.process.details =
+        Details::Read(Arc::new(Program { exe: none(), argv: Err(String::new()), cwd: none(), env, uid: None }));
     row
 }
 

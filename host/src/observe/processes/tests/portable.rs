@@ -22,13 +22,7 @@ fn a_process_is_found_and_ends() {
     assert!(row.usage.fds.unwrap() >= 3);
     assert!(matches!(row.process.details, Details::Read(_)));
     assert_eq!(table.state_of(id), Liveness::Alive);
-    assert_eq!(
-        table.state_of(ProcessId {
-            start: id.start - 1,
-            ..id
-        }),
-        Liveness::Replaced
-    );
+    assert_eq!(table.state_of(ProcessId { start: id.start - 1, ..id }), Liveness::Replaced);
     table.refresh().unwrap();
     assert!(!table.rows()[&child.id()].newcomer);
     child.kill().unwrap();

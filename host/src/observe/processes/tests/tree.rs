@@ -5,10 +5,7 @@ use crate::observe::processes::ProcessId;
 use crate::observe::processes::row::{Row, Rows};
 use crate::observe::processes::tree::Attribution;
 
-const ROOT: ProcessId = ProcessId {
-    pid: 100,
-    start: 10,
-};
+const ROOT: ProcessId = ProcessId { pid: 100, start: 10 };
 
 fn grouped(pid: u32, parent: u32, start: u64, group: u32, session: u32) -> Row {
     let mut row = row(pid, parent, start);
@@ -18,42 +15,16 @@ fn grouped(pid: u32, parent: u32, start: u64, group: u32, session: u32) -> Row {
 }
 
 /// The owner's pid of each row, by pid.
-fn owners(
-    attribution: &mut Attribution,
-    rows: &Rows,
-    roots: &[ProcessId],
-) -> Vec<(u32, Option<u32>)> {
+fn owners(attribution: &mut Attribution, rows: &Rows, roots: &[ProcessId]) -> Vec<(u32, Option<u32>)> {
     attribution.assign(rows, roots);
-    rows.values()
-        .map(|row| {
-            (
-                row.process.id.pid,
-                attribution.owner(row.process.id).map(|root| root.pid),
-            )
-        })
-        .collect()
+    rows.values().map(|row| (row.process.id.pid, attribution.owner(row.process.id).map(|root| root.pid))).collect()
 }
 
 #[test]
 fn children_and_their_children_belong_to_the_root() {
-    let rows = table([
-        row(1, 0, 0),
-        row(100, 1, 10),
-        row(101, 100, 11),
-        row(102, 101, 12),
-        row(103, 1, 12),
-    ]);
+    let rows = table([row(1, 0, 0), row(100, 1, 10), row(101, 100, 11), row(102, 101, 12), row(103, 1, 12)]);
     let found = owners(&mut Attribution::default(), &rows, &[ROOT]);
-    assert_eq!(
-        found,
-        [
-            (1, None),
-            (100, Some(100)),
-            (101, Some(100)),
-            (102, Some(100)),
-            (103, None)
-        ]
-    );
+    assert_eq!(found, [(1, None), (100, Some(100)), (101, Some(100)), (102, Some(100)), (103, None)]);
 }
 
 /// Pids start again from below when they run out.
@@ -67,10 +38,7 @@ fn a_child_may_have_the_lower_pid() {
 #[test]
 fn a_parent_that_is_younger_than_its_child_is_a_stranger() {
     let rows = table([row(100, 1, 10), row(101, 100, 9)]);
-    assert_eq!(
-        owners(&mut Attribution::default(), &rows, &[ROOT]),
-        [(100, Some(100)), (101, None)]
-    );
+    assert_eq!(owners(&mut Attribution::default(), &rows, &[ROOT]), [(100, Some(100)), (101, None)]);
 }
 
 #[test]
@@ -86,53 +54,27 @@ fn an_orphan_stays_with_its_agent_whoever_takes_it_in() {
     let rows = table([row(100, 1, 10), row(101, 100, 11), row(102, 101, 12)]);
     owners(&mut attribution, &rows, &[ROOT]);
     // 101 has ended; a subreaper that is not pid 1 has taken 102.
-    let rows = table([
-        row(7, 1, 1),
-        row(100, 1, 10),
-        row(102, 7, 12),
-        row(103, 102, 13),
-    ]);
+    let rows = table([row(7, 1, 1), row(100, 1, 10), row(102, 7, 12), row(103, 102, 13)]);
     let found = owners(&mut attribution, &rows, &[ROOT]);
-    assert_eq!(
-        found,
-        [
-            (7, None),
-            (100, Some(100)),
-            (102, Some(100)),
-            (103, Some(100))
-        ]
-    );
+    assert_eq!(found, [(7, None), (100, Some(100)), (102, Some(100)), (103, Some(100))]);
     // So it does when the root has ended, too.
     let rows = table([row(7, 1, 1), row(102, 7, 12)]);
-    assert_eq!(
-        owners(&mut attribution, &rows, &[ROOT]),
-        [(7, None), (102, Some(100))]
-    );
+    assert_eq!(owners(&mut attribution, &rows, &[ROOT]), [(7, None), (102, Some(100))]);
 }
 
 #[test]
 fn a_reused_pid_inherits_nothing() {
     let mut attribution = Attribution::default();
-    owners(
-        &mut attribution,
-        &table([row(100, 1, 10), row(101, 100, 11)]),
-        &[ROOT],
-    );
+    owners(&mut attribution, &table([row(100, 1, 10), row(101, 100, 11)]), &[ROOT]);
     let rows = table([row(100, 1, 90), row(101, 1, 91), row(102, 100, 92)]);
-    assert_eq!(
-        owners(&mut attribution, &rows, &[ROOT]),
-        [(100, None), (101, None), (102, None)]
-    );
+    assert_eq!(owners(&mut attribution, &rows, &[ROOT]), [(100, None), (101, None), (102, None)]);
 }
 
 #[test]
 fn a_broken_chain_is_mended_by_the_group_or_the_session() {
     let mut attribution = Attribution::default();
     // The root leads its session; 101 leads a group of its own.
-    let rows = table([
-        grouped(100, 1, 10, 100, 100),
-        grouped(101, 100, 11, 101, 100),
-    ]);
+    let rows = table([grouped(100, 1, 10, 100, 100), grouped(101, 100, 11, 101, 100)]);
     owners(&mut attribution, &rows, &[ROOT]);
     // 101 has ended, and what it had started is first seen as an orphan.
     let rows = table([
@@ -143,40 +85,17 @@ fn a_broken_chain_is_mended_by_the_group_or_the_session() {
         grouped(105, 1, 13, 105, 105),
     ]);
     let found = owners(&mut attribution, &rows, &[ROOT]);
-    assert_eq!(
-        found,
-        [
-            (100, Some(100)),
-            (102, Some(100)),
-            (103, Some(100)),
-            (104, Some(100)),
-            (105, None)
-        ]
-    );
+    assert_eq!(found, [(100, Some(100)), (102, Some(100)), (103, Some(100)), (104, Some(100)), (105, None)]);
     // A group that has become empty is forgotten: its number may be given to others.
-    owners(
-        &mut attribution,
-        &table([grouped(100, 1, 10, 100, 100)]),
-        &[ROOT],
-    );
+    owners(&mut attribution, &table([grouped(100, 1, 10, 100, 100)]), &[ROOT]);
     let rows = table([grouped(100, 1, 10, 100, 100), grouped(106, 1, 14, 101, 7)]);
-    assert_eq!(
-        owners(&mut attribution, &rows, &[ROOT]),
-        [(100, Some(100)), (106, None)]
-    );
+    assert_eq!(owners(&mut attribution, &rows, &[ROOT]), [(100, Some(100)), (106, None)]);
 }
 
 #[test]
 fn a_group_whose_leader_is_not_in_the_tree_ties_nobody() {
-    let rows = table([
-        grouped(90, 1, 5, 90, 90),
-        grouped(100, 90, 10, 90, 90),
-        grouped(101, 90, 11, 90, 90),
-    ]);
-    assert_eq!(
-        owners(&mut Attribution::default(), &rows, &[ROOT]),
-        [(90, None), (100, Some(100)), (101, None)]
-    );
+    let rows = table([grouped(90, 1, 5, 90, 90), grouped(100, 90, 10, 90, 90), grouped(101, 90, 11, 90, 90)]);
+    assert_eq!(owners(&mut Attribution::default(), &rows, &[ROOT]), [(90, None), (100, Some(100)), (101, None)]);
 }
 
 #[test]
@@ -191,14 +110,7 @@ fn the_tag_finds_those_that_cut_every_other_tie() {
         // Has dropped its environment, but its parent is found.
         grouped(104, 101, 12, 104, 104),
     ]);
-    let expected = [
-        (90, None),
-        (100, Some(100)),
-        (101, Some(100)),
-        (102, None),
-        (103, None),
-        (104, Some(100)),
-    ];
+    let expected = [(90, None), (100, Some(100)), (101, Some(100)), (102, None), (103, None), (104, Some(100))];
     assert_eq!(owners(&mut attribution, &rows, &[ROOT]), expected);
     // The tag stays the root's when the root has ended.
     let rows = table([tagged(grouped(105, 1, 13, 105, 105), "a")]);
@@ -207,10 +119,7 @@ fn the_tag_finds_those_that_cut_every_other_tie() {
 
 #[test]
 fn a_nested_agent_is_a_tree_of_its_own() {
-    let nested = ProcessId {
-        pid: 102,
-        start: 12,
-    };
+    let nested = ProcessId { pid: 102, start: 12 };
     let rows = table([
         tagged(row(100, 1, 10), "a"),
         row(101, 100, 11),
@@ -218,27 +127,12 @@ fn a_nested_agent_is_a_tree_of_its_own() {
         row(103, 102, 13),
         tagged(grouped(104, 1, 14, 104, 104), "a"),
     ]);
-    let expected = [
-        (100, Some(100)),
-        (101, Some(100)),
-        (102, Some(102)),
-        (103, Some(102)),
-        (104, Some(100)),
-    ];
-    assert_eq!(
-        owners(&mut Attribution::default(), &rows, &[nested, ROOT]),
-        expected
-    );
+    let expected = [(100, Some(100)), (101, Some(100)), (102, Some(102)), (103, Some(102)), (104, Some(100))];
+    assert_eq!(owners(&mut Attribution::default(), &rows, &[nested, ROOT]), expected);
     // Found later, it takes what is its own from the outer agent.
     let mut attribution = Attribution::default();
-    assert_eq!(
-        owners(&mut attribution, &rows, &[ROOT])[3],
-        (103, Some(100))
-    );
+    assert_eq!(owners(&mut attribution, &rows, &[ROOT])[3], (103, Some(100)));
     assert_eq!(owners(&mut attribution, &rows, &[ROOT, nested]), expected);
     // And given up, it returns it.
-    assert_eq!(
-        owners(&mut attribution, &rows, &[ROOT])[3],
-        (103, Some(100))
-    );
+    assert_eq!(owners(&mut attribution, &rows, &[ROOT])[3], (103, Some(100)));
 }

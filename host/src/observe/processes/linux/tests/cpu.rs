@@ -13,13 +13,9 @@ fn two_busy_threads_are_one_process_and_count_once() {
     let (used, at) = (cpu_clock(root.pid), Instant::now());
     std::thread::sleep(Duration::from_millis(250));
     let reading = measure(&mut sampler, root);
-    let true_percent =
-        (cpu_clock(root.pid) - used).as_secs_f64() / at.elapsed().as_secs_f64() * 100.0;
+    let true_percent = (cpu_clock(root.pid) - used).as_secs_f64() / at.elapsed().as_secs_f64() * 100.0;
     let percent = reading.metrics.cpu_percent.unwrap();
-    assert!(
-        (percent - true_percent).abs() < 15.0,
-        "{percent} instead of {true_percent}"
-    );
+    assert!((percent - true_percent).abs() < 15.0, "{percent} instead of {true_percent}");
     assert!(percent <= f64::from(sampler.cores()) * 100.0);
     assert_eq!(reading.metrics.processes, Some(1));
     assert_eq!(reading.metrics.zombies, Some(0));
@@ -38,25 +34,14 @@ fn waited_children_count_though_no_sample_saw_them() {
     let root = identify(&mut sampler, actor.pid());
     let before = measure(&mut sampler, root).cpu_time;
     use std::io::Write as _;
-    actor
-        .child()
-        .stdin
-        .as_mut()
-        .unwrap()
-        .write_all(b"go\n")
-        .unwrap();
+    actor.child().stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
     actor.hear("done");
     actor.hear("");
     let children: f64 = actor.hear("").split(' ').map(seconds).sum();
     actor.hear("end");
-    let reading = sample_until(&mut sampler, root, |_, reading| {
-        reading.metrics.processes == Some(1)
-    });
+    let reading = sample_until(&mut sampler, root, |_, reading| reading.metrics.processes == Some(1));
     let counted = (reading.cpu_time - before).as_secs_f64();
-    assert!(
-        counted >= children * 0.97 - 0.02 && counted <= children * 1.03 + 0.1,
-        "{counted} of {children} s"
-    );
+    assert!(counted >= children * 0.97 - 0.02 && counted <= children * 1.03 + 0.1, "{counted} of {children} s");
 }
 
 #[test]
@@ -72,10 +57,7 @@ fn a_process_that_starts_between_two_samples_is_right_in_the_first() {
     let reading = sampler.measure(&[root]).remove(0);
     let percent = reading.metrics.cpu_percent.unwrap();
     let true_percent = used.as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
-    assert!(
-        percent > true_percent * 0.8 && percent < 110.0,
-        "{percent} instead of {true_percent}"
-    );
+    assert!(percent > true_percent * 0.8 && percent < 110.0, "{percent} instead of {true_percent}");
     assert!(reading.cpu_time >= used);
 }
 
@@ -96,13 +78,9 @@ fn a_long_idle_process_that_runs_a_moment_makes_no_spike() {
     actor.hear("done");
     std::thread::sleep(Duration::from_millis(100));
     let reading = measure(&mut sampler, root);
-    let true_percent =
-        (cpu_clock(root.pid) - used).as_secs_f64() / at.elapsed().as_secs_f64() * 100.0;
+    let true_percent = (cpu_clock(root.pid) - used).as_secs_f64() / at.elapsed().as_secs_f64() * 100.0;
     let percent = reading.metrics.cpu_percent.unwrap();
-    assert!(
-        (percent - true_percent).abs() < true_percent * 0.3 + 3.0,
-        "{percent} instead of {true_percent}"
-    );
+    assert!((percent - true_percent).abs() < true_percent * 0.3 + 3.0, "{percent} instead of {true_percent}");
 }
 
 #[test]
@@ -121,19 +99,10 @@ fn short_intervals_are_right_on_the_whole() {
         last = Instant::now();
     }
     let mean = weighted / (last - start).as_secs_f64();
-    let (used, counted) = (
-        cpu_clock(root.pid) - used,
-        measure(&mut sampler, root).cpu_time - first,
-    );
+    let (used, counted) = (cpu_clock(root.pid) - used, measure(&mut sampler, root).cpu_time - first);
     let true_mean = used.as_secs_f64() / (last - start).as_secs_f64() * 100.0;
-    assert!(
-        (mean - true_mean).abs() < 6.0,
-        "{mean} instead of {true_mean}"
-    );
-    assert!(
-        counted.abs_diff(used) < Duration::from_millis(40),
-        "{counted:?} of {used:?}"
-    );
+    assert!((mean - true_mean).abs() < 6.0, "{mean} instead of {true_mean}");
+    assert!(counted.abs_diff(used) < Duration::from_millis(40), "{counted:?} of {used:?}");
 }
 
 #[test]
@@ -151,10 +120,7 @@ fn twenty_four_loops_without_their_shell_still_count() {
     let reading = measure(&mut sampler, root);
     assert_eq!(reading.metrics.processes, Some(24));
     let percent = reading.metrics.cpu_percent.unwrap();
-    assert!(
-        percent > 10.0 && percent <= f64::from(sampler.cores()) * 100.0,
-        "{percent}"
-    );
+    assert!(percent > 10.0 && percent <= f64::from(sampler.cores()) * 100.0, "{percent}");
 }
 
 /// `0m1.230s`, as the shell's `times` writes it.

@@ -14,10 +14,7 @@ fn thirty_threads_and_100_mib_are_one_process() {
     let mut sampler = sampler();
     let root = identify(&mut sampler, actor.pid());
     let reading = measure(&mut sampler, root);
-    assert_eq!(
-        (reading.metrics.processes, reading.metrics.threads),
-        (Some(1), Some(30))
-    );
+    assert_eq!((reading.metrics.processes, reading.metrics.threads), (Some(1), Some(30)));
     let memory = reading.metrics.memory_bytes.unwrap();
     assert!((100 * MIB..120 * MIB).contains(&memory), "{memory}");
 }
@@ -32,10 +29,7 @@ fn descriptors_are_counted_exactly_and_held_against_the_limit() {
     assert_eq!(reading.metrics.file_descriptors, Some(100));
     assert_eq!(reading.metrics.fullest_fds, Some(100));
     let limits = fs::read_to_string(format!("/proc/{}/limits", root.pid)).unwrap();
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"))
-        .unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let limit = line.split_whitespace().nth(3).unwrap().parse().ok();
     assert_eq!(reading.metrics.fd_limit, limit);
 }
@@ -49,9 +43,7 @@ fn pages_that_forked_children_share_count_once() {
     actor.hear("full");
     let mut sampler = sampler();
     let root = identify(&mut sampler, actor.pid());
-    let alone = sample_until(&mut sampler, root, |_, reading| {
-        reading.metrics.memory_method == MemoryMethod::Pss
-    });
+    let alone = sample_until(&mut sampler, root, |_, reading| reading.metrics.memory_method == MemoryMethod::Pss);
     let alone = alone.metrics.memory_bytes.unwrap();
     assert!(alone > 40_000_000, "{alone}");
     actor.say("go");
@@ -62,27 +54,15 @@ fn pages_that_forked_children_share_count_once() {
         reading.metrics.processes == Some(9) && reading.metrics.memory_method == MemoryMethod::Pss
     });
     let memory = reading.metrics.memory_bytes.unwrap();
-    let truth: u64 = sampler
-        .processes()
-        .filter(|process| process.group == root.pid)
-        .map(|process| pss(process.id))
-        .sum();
-    assert!(
-        memory.abs_diff(truth) < truth / 20,
-        "{memory} instead of {truth}"
-    );
-    assert!(
-        memory < alone + 30 * MIB,
-        "{memory} of which {alone} are shared"
-    );
+    let truth: u64 =
+        sampler.processes().filter(|process| process.group == root.pid).map(|process| pss(process.id)).sum();
+    assert!(memory.abs_diff(truth) < truth / 20, "{memory} instead of {truth}");
+    assert!(memory < alone + 30 * MIB, "{memory} of which {alone} are shared");
 }
 
 fn pss(id: ProcessId) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", id.pid)).unwrap();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Pss:"))
-        .unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
@@ -101,9 +81,7 @@ fn bytes_of_waited_children_count_once() {
     assert!((80_000_000..81_000_000).contains(&half), "{half}");
     actor.say("go");
     actor.hear("done");
-    let end = sample_until(&mut sampler, root, |_, reading| {
-        reading.metrics.processes == Some(1)
-    });
+    let end = sample_until(&mut sampler, root, |_, reading| reading.metrics.processes == Some(1));
     let all = end.io_bytes.unwrap() - start;
     assert!((80_000_000..81_000_000).contains(&all), "{all}");
 }

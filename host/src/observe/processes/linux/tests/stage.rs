@@ -22,12 +22,7 @@ pub(super) struct Actor {
 impl Actor {
     /// Starts a command.
     pub(super) fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines }
     }
@@ -40,11 +35,7 @@ impl Actor {
     /// Starts this very program as a helper; see [`act`].
     pub(super) fn part(part: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([
-            "--exact",
-            &format!("{}::act", module_path!().split_once("::").unwrap().1),
-            "--nocapture",
-        ]);
+        command.args(["--exact", &format!("{}::act", module_path!().split_once("::").unwrap().1), "--nocapture"]);
         Self::start(command.env(PART, part))
     }
 
@@ -57,11 +48,7 @@ impl Actor {
         let mut line = String::new();
         loop {
             line.clear();
-            assert_ne!(
-                self.lines.read_line(&mut line).unwrap(),
-                0,
-                "ended without saying {start:?}"
-            );
+            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "ended without saying {start:?}");
             if let Some(at) = line.find(start) {
                 return line[at + start.len()..].trim_end().to_owned();
             }
@@ -104,18 +91,13 @@ impl Drop for Stray {
 
 /// A sampler of the live system that waits for details as long as it takes on a busy machine.
 pub(super) fn sampler() -> Sampler {
-    let options = Options {
-        details_deadline: Duration::from_secs(5),
-        ..Options::default()
-    };
+    let options = Options { details_deadline: Duration::from_secs(5), ..Options::default() };
     Sampler::new(Arc::new(SystemClock::default()), options)
 }
 
 /// What the sampler knows of a process that is there.
 pub(super) fn find(sampler: &Sampler, pid: u32) -> &Process {
-    sampler
-        .get(pid)
-        .unwrap_or_else(|| panic!("{pid} is not in the table"))
+    sampler.get(pid).unwrap_or_else(|| panic!("{pid} is not in the table"))
 }
 
 /// Refreshes, and gives the identity of a process.
@@ -131,21 +113,14 @@ pub(super) fn measure(sampler: &mut Sampler, root: ProcessId) -> Reading {
 }
 
 /// Samples one root until something is so, and fails after a time that is long on any machine.
-pub(super) fn sample_until(
-    sampler: &mut Sampler,
-    root: ProcessId,
-    so: impl Fn(&Sampler, &Reading) -> bool,
-) -> Reading {
+pub(super) fn sample_until(sampler: &mut Sampler, root: ProcessId, so: impl Fn(&Sampler, &Reading) -> bool) -> Reading {
     let start = Instant::now();
     loop {
         let reading = measure(sampler, root);
         if so(sampler, &reading) {
             return reading;
         }
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "still not so: {reading:?}"
-        );
+        assert!(start.elapsed() < Duration::from_secs(20), "still not so: {reading:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -187,14 +162,7 @@ fn act() {
             for _ in 2..number(2) {
                 std::thread::spawn(move || std::thread::sleep(Duration::from_secs(60)));
             }
-            println!(
-                "ready {}",
-                pages
-                    .iter()
-                    .step_by(4096)
-                    .map(|&byte| usize::from(byte))
-                    .sum::<usize>()
-            );
+            println!("ready {}", pages.iter().step_by(4096).map(|&byte| usize::from(byte)).sum::<usize>());
             std::thread::sleep(Duration::from_secs(60));
         }
         // open FILES
