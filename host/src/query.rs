@@ -2,7 +2,7 @@
 
 use crate::monitor::{Ended, Find, Seen, Tick};
 use crate::names::{self, BadName};
-use crate::report::ViewError;
+use crate::report::{self, ViewError};
 use crate::store::audit::{Micros, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,11 +58,11 @@ pub fn find<'t>(tick: &'t Tick, asked: &str) -> Result<&'t Arc<Seen>, QueryError
     match tick.find(asked) {
         Find::One(seen) => Ok(seen),
         Find::Several(ids) => Err(QueryError::Ambiguous {
-            asked: asked.to_owned(),
+            asked: report::clean(asked),
             ids: ids.into_iter().map(str::to_owned).collect(),
         }),
         Find::None => Err(QueryError::Unknown {
-            asked: asked.to_owned(),
+            asked: report::clean(asked),
             known: tick.sessions.iter().take(NAMED).map(|s| s.facts.session.id.clone()).collect(),
         }),
     }

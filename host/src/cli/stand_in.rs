@@ -9,6 +9,9 @@ pub struct Args {
     /// What it does
     #[arg(value_parser = PossibleValuesParser::new(Behaviour::ALL.map(|(word, _)| word)).map(behaviour))]
     behaviour: Behaviour,
+    /// The process that started it and with which it ends; the one whose child it is, if left out
+    #[arg(long, value_name = "PID")]
+    parent: Option<u32>,
 }
 
 fn behaviour(word: String) -> Behaviour {
@@ -16,5 +19,5 @@ fn behaviour(word: String) -> Behaviour {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    stand_in::run(args.behaviour)
+    stand_in::run(args.behaviour, args.parent)
 }

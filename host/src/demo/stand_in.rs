@@ -2,14 +2,14 @@
 //!
 //! Each is this program itself, started as `headcount stand-in KIND`. It ends when its parent does, whatever happens.
 
-use std::ffi::OsStr;
+use crate::clock::{Clock as _, SystemClock};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a stand-in does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,17 +103,17 @@ impl Drop for StandIn {
 
 fn command(program: &Path, behaviour: Behaviour) -> Command {
     let mut command = Command::new(program);
-    command.args([OsStr::new("stand-in"), OsStr::new(behaviour.word())]);
+    command.args(["stand-in", behaviour.word(), "--parent", &std::process::id().to_string()]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-/// Behaves so until ended.
+/// Behaves so until it is ended, or its parent is. `parent` is who started it, where that is known for certain.
 ///
 /// # Errors
 /// When the system refuses what the behaviour needs.
-pub fn run(behaviour: Behaviour) -> anyhow::Result<ExitCode> {
-    end_with_parent()?;
+pub fn run(behaviour: Behaviour, parent: Option<u32>) -> anyhow::Result<ExitCode> {
+    end_with_parent(parent)?;
     match behaviour {
         Behaviour::Busy => busy()?,
         Behaviour::Idle => sleep_for_ever(),
@@ -167,9 +167,9 @@ fn sleep_for_ever() {
 }
 
 fn compute(duration: Duration) {
-    let start = Instant::now();
+    let clock = SystemClock::default();
     let mut x = 1u64;
-    while start.elapsed() < duration {
+    while clock.now().steady < duration {
         for _ in 0..1000 {
             x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
         }
@@ -188,16 +188,16 @@ fn stop() -> anyhow::Result<()> {
     anyhow::bail!("a process cannot stop itself here")
 }
 
-/// A stopped process notices nothing, so the kernel is asked to end it with its parent.
+/// A stopped process notices nothing, so the kernel is asked to end it with its parent; which may have ended before that.
 #[cfg(target_os = "linux")]
-fn end_with_parent() -> anyhow::Result<()> {
-    let parent = nix::unistd::getppid();
+fn end_with_parent(parent: Option<u32>) -> anyhow::Result<()> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
-    anyhow::ensure!(nix::unistd::getppid() == parent, "the parent has ended already");
+    let now = u32::try_from(nix::unistd::getppid().as_raw())?;
+    anyhow::ensure!(parent.is_none_or(|parent| parent == now), "the parent has ended already");
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn end_with_parent() -> anyhow::Result<()> {
+fn end_with_parent(_parent: Option<u32>) -> anyhow::Result<()> {
     Ok(())
 }

@@ -8,6 +8,8 @@ mod limits;
 mod load;
 mod outcome;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use bindings::exports::headcount::policy::policy::Snapshot as Rows;
 pub use bindings::exports::headcount::policy::policy::{

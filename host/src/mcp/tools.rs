@@ -42,19 +42,19 @@ impl Tool {
     /// The schema of its arguments.
     pub fn input_schema(self) -> JsonObject {
         match self {
-            Self::GetSessionStatus => schema::<status::Arguments>(),
-            Self::ListSessions => schema::<sessions::Arguments>(),
-            Self::RegisterAgent => schema::<register::RegisterArguments>(),
-            Self::UnregisterAgent => schema::<register::UnregisterArguments>(),
+            Self::GetSessionStatus => input::<status::Arguments>(),
+            Self::ListSessions => input::<sessions::Arguments>(),
+            Self::RegisterAgent => input::<register::RegisterArguments>(),
+            Self::UnregisterAgent => input::<register::UnregisterArguments>(),
         }
     }
 
     fn output_schema(self) -> JsonObject {
         match self {
-            Self::GetSessionStatus => schema::<Report>(),
-            Self::ListSessions => schema::<Sessions>(),
-            Self::RegisterAgent => schema::<register::Registered>(),
-            Self::UnregisterAgent => schema::<register::Unregistered>(),
+            Self::GetSessionStatus => output::<Report>(),
+            Self::ListSessions => output::<Sessions>(),
+            Self::RegisterAgent => output::<register::Registered>(),
+            Self::UnregisterAgent => output::<register::Unregistered>(),
         }
     }
 
@@ -92,11 +92,19 @@ impl Tool {
     }
 }
 
-/// The schema of what serde reads (arguments) or writes (answers), as clients of all kinds understand it: in one piece,
-/// and without number formats, which many validators do not know.
-fn schema<T: JsonSchema>() -> JsonObject {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with(|s| s.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+/// The schema of what is read: what has a default need not be given.
+fn input<T: JsonSchema>() -> JsonObject {
+    schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// The schema of what is written: everything is there.
+fn output<T: JsonSchema>() -> JsonObject {
+    schema::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// A schema as clients of all kinds understand it: in one piece, and without number formats, which many validators do not know.
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
+    let mut schema = settings.with(|s| s.inline_subschemas = true).into_generator().into_root_schema_for::<T>().to_value();
     drop_formats(&mut schema);
     match schema {
         Value::Object(object) => object,

@@ -73,10 +73,10 @@ fn write_agent(out: &mut String, agent: &AgentReport) -> std::fmt::Result {
     if !agent.activity.reason.is_empty() {
         write!(out, ": {}", agent.activity.reason)?;
     }
-    if let Some(m) = &agent.metrics {
-        if let (Some(cpu), Some(memory)) = (m.cpu_percent, m.memory_mb) {
-            write!(out, "; {cpu:.1} % CPU, {memory:.0} MiB")?;
-        }
+    if let Some(m) = &agent.metrics
+        && let (Some(cpu), Some(memory)) = (m.cpu_percent, m.memory_mb)
+    {
+        write!(out, "; {cpu:.1} % CPU, {memory:.0} MiB")?;
     }
     writeln!(out)
 }

@@ -1,0 +1,86 @@
+//! The judge against policies that misbehave in every way, and against its own rules run natively.
+
+mod cases;
+mod chain;
+mod files;
+mod misbehaviour;
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::observe::facts::{Agent, Metrics, ProcessState, Session};
+use headcount_tests::MISBEHAVING_POLICY;
+
+/// An engine for each test, which has its own thread: one engine runs but a few policies at a time.
+fn runtime() -> Runtime {
+    thread_local!(static RUNTIME: Runtime = Runtime::new().unwrap());
+    RUNTIME.with(Runtime::clone)
+}
+
+/// A judge of one policy.
+fn judge_of(policy: Result<Policy, Outcome>) -> Judge {
+    chain(vec![policy])
+}
+
+fn chain(policies: Vec<Result<Policy, Outcome>>) -> Judge {
+    let chain = policies.into_iter().map(|policy| Link { name: "POLICY.wasm".into(), policy }).collect();
+    Judge { runtime: runtime(), chain, clock: Arc::new(SystemClock::default()) }
+}
+
+/// The built-in policy.
+fn builtin(settings: &str) -> Result<Policy, Outcome> {
+    load(BUILTIN, settings, Limits::default())
+}
+
+/// The policy that misbehaves so.
+fn misbehaving(what: &str) -> Result<Policy, Outcome> {
+    load(MISBEHAVING_POLICY, &format!(r#"{{"do":"{what}"}}"#), Limits::default())
+}
+
+fn load(bytes: &[u8], settings: &str, limits: Limits) -> Result<Policy, Outcome> {
+    Policy::load(&runtime(), "POLICY.wasm", bytes, settings, limits).map_err(|error| match error {
+        LoadError::Policy { outcome, .. } => outcome,
+        LoadError::Engine(error) => panic!("{error}"),
+    })
+}
+
+/// How the only policy fared, and the verdict.
+fn outcome(judge: &Judge, facts: &Snapshot) -> Outcome {
+    let mut judgement = judge.judge(facts);
+    assert_eq!(judgement.policies.len(), 1);
+    let outcome = judgement.policies.remove(0).outcome;
+    assert_eq!(judgement.verdict.is_some(), outcome == Outcome::Verdict);
+    outcome
+}
+
+/// A session of so many agents of which little is known.
+fn session(agents: usize) -> Snapshot {
+    let agent = |n| Agent {
+        id: format!("a-{n}"),
+        name: format!("agent {n}"),
+        specialization: None,
+        kind: "process".into(),
+        created_at_ms: Some(1_000),
+        process_id: Some(1),
+        terminal: None,
+        process: ProcessState::Sleeping,
+        exit_code: None,
+        metrics: Metrics { cpu_percent: Some(1.5), threads: Some(3), ..Metrics::default() },
+        counters: None,
+        trend: None,
+        evidence: vec![],
+        unmeasured: vec![],
+    };
+    Snapshot {
+        now_ms: 2_000_000,
+        cores: 2,
+        session: Session {
+            id: "s".into(),
+            name: "s".into(),
+            root_path: String::new(),
+            owner: "me".into(),
+            created_at_ms: None,
+        },
+        agents: (0..agents).map(agent).collect(),
+        sources: vec![],
+    }
+}

@@ -1,0 +1,94 @@
+//! The commands beside `status`: help, completions, configuration, doctor.
+
+use crate::world::World;
+use serde_json::Value;
+
+#[test]
+fn help_tells_the_exit_codes() {
+    let world = World::new();
+    for args in [&["--help"][..], &["-h"], &["help"]] {
+        let ran = world.run(args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(ran.stdout.contains("Exit codes: 0") && ran.stdout.contains("64"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("\n  stand-in"), "what is only for tests is hidden");
+    }
+    let version = world.run(&["--version"]);
+    assert_eq!(version.stdout, format!("headcount {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn shells_complete_every_command() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = world.run(&["completions", shell]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{shell}");
+        for word in ["status", "doctor", "unregister", "roster"] {
+            assert!(ran.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(world.run(&["completions", "tcsh"]).code, Some(64));
+}
+
+#[test]
+fn a_sound_configuration_is_called_so() {
+    let world = World::new();
+    assert_eq!(world.run(&["config", "check"]).code, Some(0), "none at all is sound");
+    let file = world.write(".config/headcount/config.toml", "[sampling]\ntick = \"500ms\"\n");
+    let ran = world.run(&["config", "check"]);
+    assert_eq!((ran.code, ran.stdout), (Some(0), format!("{} is sound\n", file.display())));
+}
+
+#[test]
+fn a_wrong_configuration_is_told_with_its_place() {
+    let world = World::new();
+    let file = world.write("c.toml", "[sampling]\ntikc = \"500ms\"\nwindow = \"1 parsec\"\n");
+    for command in [&["config", "check"][..], &["status"], &["doctor"], &["serve"]] {
+        let ran = world.run(&[&["--config", file.to_str().unwrap()], command].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{command:?}");
+        for part in ["c.toml:2", "did you mean `tick`?", "c.toml:3"] {
+            assert!(ran.stderr.contains(part), "{command:?}: {part} in {}", ran.stderr);
+        }
+    }
+    let ran = world.run(&["--config", "nowhere.toml", "status"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("nowhere.toml") && ran.stderr.contains("--config"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_configuration_in_effect_says_where_each_value_is_from() {
+    let world = World::new();
+    world.write(".config/headcount/config.toml", "[sampling]\ntick = \"500ms\"\n");
+    let mut command = world.command(&["config", "print", "--origin"]);
+    command.env("HEADCOUNT_AUDIT_KEEP", "7");
+    let printed = crate::world::finish(command).stdout;
+    let line =
+        |start: &str| printed.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{printed}"));
+    assert!(line("tick = \"500ms\"").contains("config.toml:2"), "{printed}");
+    assert!(line("keep = 7").contains("HEADCOUNT_AUDIT_KEEP"), "{printed}");
+    assert!(line("window = ").contains("default"), "{printed}");
+    let again = world.write("again.toml", &printed);
+    let ran = world.run(&["--config", again.to_str().unwrap(), "config", "print"]);
+    let values = |text: &str| text.lines().map(|l| l.split("  #").next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(values(&ran.stdout), values(&printed), "what is printed can be read again");
+}
+
+#[test]
+fn the_doctor_looks_at_every_part() {
+    let world = World::new();
+    let ran = world.run(&["doctor", "--json"]);
+    let findings = ran.json();
+    assert_eq!(findings["schema"], "headcount.doctor/1");
+    let findings = findings["findings"].as_array().unwrap();
+    for part in ["configuration", "processes", "agents", "policies", "state"] {
+        assert!(findings.iter().any(|f| f["part"] == part), "{part}");
+    }
+    let all_well = findings.iter().all(|f| f["works"] == true);
+    assert_eq!(ran.code, Some(i32::from(!all_well)));
+    world.write("state", "a file where a folder should be");
+    let mut command = world.command(&["doctor", "--json"]);
+    command.env("HEADCOUNT_STATE_DIR", world.path("state/headcount"));
+    let sick = crate::world::finish(command);
+    let broken = |f: &Value| f["part"] == "state" && f["works"] == false;
+    assert_eq!(sick.code, Some(1));
+    assert!(sick.json()["findings"].as_array().unwrap().iter().any(broken), "{}", sick.stdout);
+}

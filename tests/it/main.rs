@@ -1,0 +1,16 @@
+//! Tests of the real executable, each in a home directory of its own. One binary, because each links everything.
+
+#![allow(clippy::unwrap_used, reason = "all of it is tests")]
+
+mod audit;
+mod command_line;
+mod demo;
+mod hostile_names;
+mod mcp;
+mod mcp_client;
+mod policies;
+mod registering;
+mod stand_ins;
+mod status;
+mod tidy;
+mod world;
