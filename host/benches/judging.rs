@@ -14,13 +14,12 @@ use headcount::observe::facts::{
 use headcount::report::{Rendered, View, report};
 use headcount_policy as native;
 use std::hint::black_box;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(200);
-    let judge = Judge::new(&[], Path::new("unused"), Arc::new(SystemClock::default()))?;
+    let judge = Judge::new(&[], None, Arc::new(SystemClock::default()))?;
     println!("agents   judged in the sandbox   natively    ratio   report made and written");
     for agents in [1, 10, 100, 1000] {
         let natives = native::cases::crowd(agents);

@@ -66,13 +66,16 @@ fn function_imports(component: &[u8]) -> Result<Vec<String>, String> {
 /// Sees to it that the compiler knows the target, or says what to type.
 fn ensure_target() -> Result<(), String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output().map_err(|e| format!("rustc does not run: {e}"))?;
+    let sysroot =
+        Command::new(rustc).args(["--print", "sysroot"]).output().map_err(|e| format!("rustc does not run: {e}"))?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim());
     if sysroot.join("lib/rustlib").join(TARGET).is_dir() {
         return Ok(());
     }
     match Command::new("rustup").args(["target", "add", TARGET]).status() {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("policies need Rust's target {TARGET}, and it could not be added; type: rustup target add {TARGET}")),
+        _ => Err(format!(
+            "policies need Rust's target {TARGET}, and it could not be added; type: rustup target add {TARGET}"
+        )),
     }
 }

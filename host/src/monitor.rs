@@ -5,7 +5,7 @@ use crate::clock::{Clock, Moment};
 use crate::history::{self, History};
 use crate::judge::{Judge, Judgement, LoadError};
 use crate::observe::Observer;
-use crate::observe::facts::Snapshot;
+use crate::observe::facts::{Snapshot, SourceState};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -39,6 +39,8 @@ pub struct Tick {
     pub at: Moment,
     /// The sessions, by id.
     pub sessions: Vec<Arc<Seen>>,
+    /// Where agents and figures come from, and what failed; in every session's facts too, but there may be no session.
+    pub sources: Vec<SourceState>,
     /// What it took.
     pub timings: Timings,
 }
@@ -139,7 +141,7 @@ impl Watcher {
         let sessions = self.judge(snapshots)?;
         let judged = self.clock.now().steady;
         let timings = Timings { observe: observed.saturating_sub(begun), judge: judged.saturating_sub(observed) };
-        Ok(Tick { begun, at, sessions, timings })
+        Ok(Tick { begun, at, sessions, sources: self.observer.sources().to_vec(), timings })
     }
 
     /// Looks twice, so that there are CPU figures.

@@ -4,7 +4,7 @@ use crate::names::{AgentName, SessionId};
 use crate::observe::processes::Sampler;
 use crate::setup::Setup;
 use crate::store::StoreError;
-use crate::store::registry::{RegisteredProcess, Registered, Registration};
+use crate::store::registry::{Registered, RegisteredProcess, Registration};
 
 /// What is declared.
 #[derive(Debug, Clone)]
@@ -29,7 +29,9 @@ pub struct Declaration {
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
     /// No process has this id.
-    #[error("no process {0} runs here: give the id of a living one, or none for an agent that has no process on this machine")]
+    #[error(
+        "no process {0} runs here: give the id of a living one, or none for an agent that has no process on this machine"
+    )]
     NoProcess(u32),
     /// The processes cannot be looked at.
     #[error("the processes cannot be looked at: {0}")]

@@ -20,6 +20,8 @@ pub struct Setup {
     pub loaded: Loaded,
     /// Where state, cache and configuration are kept.
     pub dirs: Dirs,
+    /// Where compiled policies are kept, if they may be.
+    cache: Option<PathBuf>,
     /// The machine's clocks.
     pub clock: Arc<dyn Clock>,
     /// The registry of declared agents; opened when it is first needed.
@@ -58,7 +60,13 @@ impl Setup {
         let dirs = Dirs::of(&environment)?;
         let loaded = config::load(&environment, config_file, &[])?;
         let store = Arc::new(Store::at(&dirs.state));
-        Ok(Self { loaded, dirs, clock: Arc::new(SystemClock::default()), store, user: Owners::default().me() })
+        let cache = Some(dirs.cache.join("policies"));
+        Ok(Self { loaded, dirs, cache, clock: Arc::new(SystemClock::default()), store, user: Owners::default().me() })
+    }
+
+    /// The same, but compiled policies are not kept.
+    pub fn without_cache(self) -> Self {
+        Self { cache: None, ..self }
     }
 
     /// The settings.
@@ -69,8 +77,8 @@ impl Setup {
     /// Makes the judge with the configured chain. Apart from the rest, because compiling policies takes its time.
     pub fn judge(&self) -> impl FnOnce() -> Result<Judge, LoadError> + Send + 'static {
         let policies = self.config().policies.clone();
-        let (cache, clock) = (self.dirs.cache.join("policies"), Arc::clone(&self.clock));
-        move || Judge::new(&policies, &cache, clock)
+        let (cache, clock) = (self.cache.clone(), Arc::clone(&self.clock));
+        move || Judge::new(&policies, cache.as_deref(), clock)
     }
 
     /// The process table as it is configured.

@@ -23,7 +23,9 @@ pub fn run(file: Option<&Path>, command: &Command) -> anyhow::Result<ExitCode> {
         Command::Print { origin } => printer::write(&loaded.print(*origin)?)?,
         Command::Check => match &loaded.file {
             Some(file) => printer::line(&format!("{} is sound", file.display()))?,
-            None => printer::line("there is no configuration file; everything has its default or comes from the environment")?,
+            None => printer::line(
+                "there is no configuration file; everything has its default or comes from the environment",
+            )?,
         },
     }
     Ok(ExitCode::SUCCESS)

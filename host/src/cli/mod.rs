@@ -75,7 +75,7 @@ impl Cli {
         match self.command {
             Command::Status(args) => status::run(&setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
-            Command::Demo(args) => demo::run(&setup()?, &args),
+            Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),
             Command::Register(args) => register::register(&setup()?, args),

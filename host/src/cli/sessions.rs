@@ -1,10 +1,13 @@
 //! `headcount sessions`.
 
 use super::{printer, table};
+use crate::query;
 use crate::report;
 use crate::setup::{Rosters, Setup};
+use crate::store::audit::{AuditLine, Outcome, Transport};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -17,15 +20,29 @@ pub struct Args {
 }
 
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
+    let started = setup.clock.now().steady;
     let mut watcher = setup.watcher(Rosters { files: args.roster.clone(), given: None })?;
     let tick = watcher.look()?;
-    let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)));
+    let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
+    let all_read = sessions.sources.iter().all(|s| s.ok);
+    setup.audit().record(AuditLine {
+        unix_ms: setup.clock.now().unix_ms,
+        principal: setup.user.clone(),
+        client: "headcount sessions".into(),
+        transport: Transport::Cli,
+        tool: "sessions".into(),
+        session: None,
+        outcome: if all_read { Outcome::Ok } else { Outcome::Partial },
+        agents: 0,
+        micros: query::micros(Some(&tick), Duration::ZERO, setup.clock.now().steady - started),
+    });
     if args.json {
         printer::json(&sessions)?;
     } else if sessions.sessions.is_empty() {
-        printer::line(table::NOBODY)?;
+        printer::write(&table::nobody(&sessions.sources))?;
     } else {
         printer::line(&table::sessions(&sessions))?;
+        printer::write(&table::unread(&sessions.sources))?;
     }
     Ok(ExitCode::SUCCESS)
 }

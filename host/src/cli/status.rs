@@ -3,7 +3,7 @@
 use super::{printer, table};
 use crate::monitor::{Seen, Tick};
 use crate::query::{self, QueryError};
-use crate::report::{self, Filter, Report, SessionHealth, View};
+use crate::report::{self, Filter, Report, SessionHealth, SourceReport, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use serde::Serialize;
@@ -38,6 +38,7 @@ pub struct Args {
 struct Reports {
     schema: &'static str,
     reports: Vec<Report>,
+    sources: Vec<SourceReport>,
 }
 
 pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
@@ -48,9 +49,8 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
     let asked = args.session.as_deref();
     let found = find(&tick, asked);
     let reporting = setup.clock.now().steady;
-    let reports = found.map(|seen| -> Vec<Report> {
-        seen.iter().map(|s| report::report(&s.facts, &s.judgement, &view, 0)).collect()
-    });
+    let reports = found
+        .map(|seen| -> Vec<Report> { seen.iter().map(|s| report::report(&s.facts, &s.judgement, &view, 0)).collect() });
     let now = setup.clock.now().steady;
     setup.audit().record(AuditLine {
         unix_ms: setup.clock.now().unix_ms,
@@ -60,11 +60,13 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
         tool: "status".into(),
         session: asked.map(report::clean),
         outcome: reports.as_ref().map_or_else(QueryError::outcome, |r| outcome(r)),
-        agents: reports.as_ref().map_or(0, |r| r.iter().map(|r| u32::try_from(r.agents.len()).unwrap_or(u32::MAX)).sum()),
+        agents: reports
+            .as_ref()
+            .map_or(0, |r| r.iter().map(|r| u32::try_from(r.agents.len()).unwrap_or(u32::MAX)).sum()),
         micros: query::micros(Some(&tick), now - reporting, now - started),
     });
     let reports = reports?;
-    let code = exit_code(&reports);
+    let code = exit_code(&tick, &reports);
     print(&tick, reports, args.json, asked.is_some(), &view)?;
     if args.timings {
         printer::line(&table::timings(&tick, now - reporting, now - started))?;
@@ -86,14 +88,21 @@ fn outcome(reports: &[Report]) -> Outcome {
 fn print(tick: &Tick, mut reports: Vec<Report>, json: bool, one: bool, view: &View) -> anyhow::Result<()> {
     match (json, one) {
         (true, true) => printer::json(&reports.remove(0)),
-        (true, false) => printer::json(&Reports { schema: "headcount.reports/1", reports }),
-        (false, _) if tick.sessions.is_empty() => Ok(printer::line(table::NOBODY)?),
-        (false, _) => Ok(printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?),
+        (true, false) => printer::json(&Reports { schema: "headcount.reports/1", reports, sources: sources(tick) }),
+        (false, _) if tick.sessions.is_empty() => Ok(printer::write(&table::nobody(&sources(tick)))?),
+        (false, _) => {
+            Ok(printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?)
+        }
     }
 }
 
-/// 0 only where all is known to be well.
-fn exit_code(reports: &[Report]) -> ExitCode {
+fn sources(tick: &Tick) -> Vec<SourceReport> {
+    tick.sources.iter().map(report::source).collect()
+}
+
+/// 0 only where all is known to be well: where nobody is seen because something could not be read, nothing is known.
+fn exit_code(tick: &Tick, reports: &[Report]) -> ExitCode {
     let well = |r: &Report| matches!(r.session_health, SessionHealth::Healthy | SessionHealth::Empty);
-    ExitCode::from(u8::from(!reports.iter().all(well)))
+    let known = !reports.is_empty() || tick.sources.iter().all(|s| s.error.is_none());
+    ExitCode::from(u8::from(!(known && reports.iter().all(well))))
 }

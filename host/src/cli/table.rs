@@ -2,7 +2,7 @@
 
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
-    ActivityState, AgentReport, AgentStatus, CheckOutcome, Report, SessionHealth, Sessions, View, word,
+    ActivityState, AgentReport, AgentStatus, CheckOutcome, Report, SessionHealth, Sessions, SourceReport, View, word,
 };
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr as _;
 
 /// What is said where no agent runs.
-pub const NOBODY: &str = "No agent runs here: none was found and none is declared.\n\
+const NOBODY: &str = "No agent runs here: none was found and none is declared.\n\
     `headcount demo` shows what it looks like when some do; `headcount doctor` says what can be seen on this machine.";
 
 /// One session with its agents.
@@ -28,21 +28,33 @@ pub fn report(report: &Report, view: &View) -> String {
         let who = attention.agent_id.as_deref().unwrap_or("the session");
         // Of an agent that the view leaves out, nothing is said here either.
         if view.only.is_empty() || attention.agent_id.is_none() || shown.contains(&who) {
-            let _ = writeln!(out, "  {} {}: {}. {}", "!".yellow(), who.bold(), attention.why, attention.action.dimmed());
+            let _ =
+                writeln!(out, "  {} {}: {}. {}", "!".yellow(), who.bold(), attention.why, attention.action.dimmed());
         }
     }
     if report.truncated {
         let _ = writeln!(out, "  … more agents: raise --limit or narrow with --only");
     }
-    for source in report.sources.iter().filter(|s| !s.ok) {
-        let error = source.error.as_deref().unwrap_or_default();
-        let _ = writeln!(out, "  {} {}: {error}", "not read:".yellow(), source.name);
-    }
+    out.push_str(&unread(&report.sources));
     for policy in report.policies.iter().filter(|p| p.outcome != "verdict") {
         let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
         let _ = writeln!(out, "  {} policy {}: {detail}", "not judged:".red(), policy.name);
     }
     out
+}
+
+/// What is said where there is no session.
+pub fn nobody(sources: &[SourceReport]) -> String {
+    format!("{NOBODY}\n{}", unread(sources))
+}
+
+/// The sources that could not be read.
+pub fn unread(sources: &[SourceReport]) -> String {
+    let failed = sources.iter().filter(|s| !s.ok);
+    let line = |s: &SourceReport| {
+        format!("  {} {}: {}\n", "not read:".yellow(), s.name, s.error.as_deref().unwrap_or_default())
+    };
+    failed.map(line).collect()
 }
 
 fn headline(report: &Report) -> String {

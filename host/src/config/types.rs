@@ -50,7 +50,7 @@ pub struct Sampling {
     /// How long one sample may spend on reading proportional set sizes.
     #[schemars(extend("x-least" = "1ms"))]
     pub pss_budget: Span,
-    /// How long one sample waits for command lines, environments and links.
+    /// How long a sample waits for a process that does not say what it runs (command line, environment, links).
     #[schemars(extend("x-least" = "1ms"))]
     pub details_deadline: Span,
     /// How long an agent that was found by itself stays in the report after it has ended.
@@ -159,7 +159,7 @@ impl Default for Sampling {
             quiet_cpu_percent: 2.0,
             quiet_io: 64 * 1024,
             pss_budget: Span::from_millis(5),
-            details_deadline: Span::from_millis(50),
+            details_deadline: Span::from_millis(200),
             keep_ended: Span::from_millis(60_000),
         }
     }

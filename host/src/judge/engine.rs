@@ -24,16 +24,22 @@ pub struct Runtime {
 impl Runtime {
     /// An engine that keeps what it compiled in `cache`: the built-in policy then starts in a millisecond instead of forty and
     /// without the 15 MiB that compiling takes; policies in interpreted languages in a few milliseconds instead of seconds.
-    /// Where the directory cannot be used, everything is compiled at each start.
+    /// Where nothing may be kept, or the directory cannot be used, everything is compiled at each start.
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly at all.
-    pub fn new(cache: &Path) -> Result<Self, LoadError> {
-        let usable = make_private(cache).map_err(|e| e.to_string()).and_then(|()| open_cache(cache));
-        let cache = usable.inspect_err(|error| {
-            tracing::warn!(directory = %cache.display(), "compiled policies are not kept: {error}");
+    pub fn new(cache: Option<&Path>) -> Result<Self, LoadError> {
+        let open =
+            |directory: &Path| make_private(directory).map_err(|e| e.to_string()).and_then(|()| open_cache(directory));
+        let opened = cache.and_then(|directory| {
+            let opened = open(directory);
+            opened
+                .inspect_err(|error| {
+                    tracing::warn!("compiled policies are not kept in {}: {error}", directory.display())
+                })
+                .ok()
         });
-        Self::with_cache(cache.ok())
+        Self::with_cache(opened)
     }
 
     fn with_cache(cache: Option<Cache>) -> Result<Self, LoadError> {

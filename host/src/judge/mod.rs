@@ -72,11 +72,11 @@ impl Judge {
     /// A judge with the chain that is configured; without any, the built-in policy with its defaults. A policy that cannot
     /// be loaded keeps its place, and its outcome stands in every report.
     ///
-    /// `cache` is where compiled policies are kept.
+    /// `cache` is where compiled policies are kept, if they may be.
     ///
     /// # Errors
     /// When WebAssembly cannot run here at all.
-    pub fn new(policies: &[config::Policy], cache: &Path, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
+    pub fn new(policies: &[config::Policy], cache: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
         let builtin = [config::Policy::builtin()];
         let policies = if policies.is_empty() { &builtin } else { policies };
         let runtime = Runtime::new(cache)?;

@@ -66,7 +66,11 @@ pub struct Unregistered {
     removed: bool,
 }
 
-pub(super) async fn register(server: &Server, arguments: Option<JsonObject>, context: &RequestContext<RoleServer>) -> Done {
+pub(super) async fn register(
+    server: &Server,
+    arguments: Option<JsonObject>,
+    context: &RequestContext<RoleServer>,
+) -> Done {
     let arguments: RegisterArguments = match parse(Tool::RegisterAgent, arguments) {
         Ok(arguments) => arguments,
         Err(message) => return Done::failed(Outcome::Invalid, None, message),

@@ -5,8 +5,8 @@ use super::splice::Splicer;
 use super::tools::Tool;
 use super::{register, sessions, status};
 use crate::monitor::Tick;
-use crate::report::clean;
 use crate::query::micros;
+use crate::report::clean;
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,

@@ -20,7 +20,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>) -> Done
     }
     match server.service.tick().await {
         Ok(tick) => {
-            let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)));
+            let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
             Done { tick: Some(tick), ..Done::structured(None, &sessions) }
         }
         Err(error) => Done::failed(Outcome::Failed, None, error.to_string()),

@@ -135,7 +135,10 @@ mod tests {
 
     fn message(splicer: &Splicer, age: u64) -> String {
         let report = Arc::new(Rendered::new(&any_report()).unwrap());
-        format!("{{\"id\":1,\"result\":{{\"structuredContent\":{},\"isError\":false}}}}\n", splicer.stand_in(age, report))
+        format!(
+            "{{\"id\":1,\"result\":{{\"structuredContent\":{},\"isError\":false}}}}\n",
+            splicer.stand_in(age, report)
+        )
     }
 
     #[tokio::test]

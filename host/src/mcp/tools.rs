@@ -104,7 +104,8 @@ fn output<T: JsonSchema>() -> JsonObject {
 
 /// A schema as clients of all kinds understand it: in one piece, and without number formats, which many validators do not know.
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
-    let mut schema = settings.with(|s| s.inline_subschemas = true).into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema =
+        settings.with(|s| s.inline_subschemas = true).into_generator().into_root_schema_for::<T>().to_value();
     drop_formats(&mut schema);
     match schema {
         Value::Object(object) => object,

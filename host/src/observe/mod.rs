@@ -78,8 +78,8 @@ impl<T: ProcessTable> Observer<T> {
         }
         let declared = self.rosters.look(&self.table, &mut self.census, self.listed.is_some());
         self.sources = self.rosters.sources().to_vec();
-        self.sources
-            .insert(0, SourceState { name: "processes".to_owned(), error: failure.as_ref().map(ListError::to_string) });
+        let error = failure.as_ref().map(ListError::to_string).or_else(|| unread(self.table.unread()));
+        self.sources.insert(0, SourceState { name: "processes".to_owned(), error });
         self.census.sweep(&self.table, now.steady);
         self.sessions.gather(declared, &mut self.census);
         let at = self.listed.unwrap_or(now);
@@ -95,4 +95,9 @@ impl<T: ProcessTable> Observer<T> {
     pub fn table(&self) -> &T {
         &self.table
     }
+}
+
+/// What is to be said where not every process is known: an agent may be among those.
+fn unread(processes: usize) -> Option<String> {
+    (processes > 0).then(|| format!("{processes} of them have not said yet what they run; an agent may be among them"))
 }

@@ -22,6 +22,9 @@ pub trait ProcessTable {
     /// One reading for each root.
     fn measure(&mut self, roots: &[ProcessId]) -> Vec<Reading>;
 
+    /// How many processes have not said yet what they run.
+    fn unread(&self) -> usize;
+
     /// What all its processes have in common.
     fn machine(&self) -> &Machine;
 
@@ -48,6 +51,10 @@ impl ProcessTable for Sampler {
 
     fn measure(&mut self, roots: &[ProcessId]) -> Vec<Reading> {
         Self::measure(self, roots)
+    }
+
+    fn unread(&self) -> usize {
+        Self::unread(self)
     }
 
     fn machine(&self) -> &Machine {

@@ -24,7 +24,7 @@ pub fn report(facts: &Snapshot, judgement: &Judgement, view: &View, age_ms: u64)
         created_at: facts.session.created_at_ms.map(time),
         age_ms,
         agent_count: facts.agents.len(),
-        partial: partial(facts, verdict),
+        partial: partial(facts, judgement),
         truncated: page.next.is_some(),
         next_cursor: page.next.map(|c| c.to_string()),
         session_metrics: verdict.map(|v| session_metrics(&v.totals)),
@@ -72,12 +72,15 @@ fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, Act
 }
 
 /// Ended agents have nothing left to measure; all others should have no gap.
-fn partial(facts: &Snapshot, verdict: Option<&Verdict>) -> bool {
+fn partial(facts: &Snapshot, judgement: &Judgement) -> bool {
     let has_gap = |a: &facts::Agent| {
         !a.unmeasured.is_empty()
             && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
     };
-    verdict.is_none() || facts.sources.iter().any(|s| s.error.is_some()) || facts.agents.iter().any(has_gap)
+    judgement.verdict.is_none()
+        || judgement.policies.iter().any(|p| p.outcome != Outcome::Verdict)
+        || facts.sources.iter().any(|s| s.error.is_some())
+        || facts.agents.iter().any(has_gap)
 }
 
 fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observed_at: &str) -> AgentReport {
@@ -206,7 +209,8 @@ fn check(c: &judge::Check) -> CheckResult {
     }
 }
 
-fn source(s: &facts::SourceState) -> SourceReport {
+/// One source as it is shown.
+pub fn source(s: &facts::SourceState) -> SourceReport {
     SourceReport { name: clean(&s.name), ok: s.error.is_none(), error: s.error.as_deref().map(clean) }
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod tests;
 mod text;
 mod view;
 
-pub use assemble::report;
+pub use assemble::{report, source};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;

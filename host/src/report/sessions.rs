@@ -1,9 +1,9 @@
 //! The list of sessions.
 
-use super::assemble::{session_health, time};
-use super::{SessionHealth, clean};
+use super::assemble::{session_health, source, time};
+use super::{SessionHealth, SourceReport, clean};
 use crate::judge::Judgement;
-use crate::observe::facts::Snapshot;
+use crate::observe::facts::{Snapshot, SourceState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +14,8 @@ pub struct Sessions {
     pub schema: &'static str,
     /// The sessions, by id.
     pub sessions: Vec<SessionRow>,
+    /// Where agents come from: what could not be read may have more.
+    pub sources: Vec<SourceReport>,
 }
 
 /// One session.
@@ -40,10 +42,11 @@ pub struct SessionRow {
 }
 
 /// The list of `seen` sessions.
-pub fn sessions<'a>(seen: impl Iterator<Item = (&'a Snapshot, &'a Judgement)>) -> Sessions {
+pub fn sessions<'a>(seen: impl Iterator<Item = (&'a Snapshot, &'a Judgement)>, sources: &[SourceState]) -> Sessions {
     Sessions {
         schema: "headcount.sessions/1",
         sessions: seen.map(|(facts, judgement)| row(facts, judgement)).collect(),
+        sources: sources.iter().map(source).collect(),
     }
 }
 

@@ -138,8 +138,7 @@ fn a_report_in_words() {
 #[test]
 fn without_a_verdict_the_facts_are_there_and_health_is_unknown() {
     let facts = snapshot(vec![agent(1)]);
-    let report =
-        report(&facts, &judgement(None, Outcome::Deadline(Duration::from_millis(250))), &View::default(), 0);
+    let report = report(&facts, &judgement(None, Outcome::Deadline(Duration::from_millis(250))), &View::default(), 0);
     assert_eq!(report.session_health, SessionHealth::Unknown);
     assert_eq!((report.session_score, report.session_metrics.is_none(), report.partial), (None, true, true));
     let agent = &report.agents[0];

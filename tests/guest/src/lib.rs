@@ -11,8 +11,8 @@ mod bindings {
 }
 
 use bindings::exports::headcount::policy::policy::{
-    Activity, Advice, AgentVerdict, Check, Description, Guest, Health, Outcome, Problem, SessionVerdict, Snapshot, Source,
-    Status, Totals,
+    Activity, Advice, AgentVerdict, Check, Description, Guest, Health, Outcome, Problem, SessionVerdict, Snapshot,
+    Source, Status, Totals,
 };
 
 /// The policy.

@@ -87,3 +87,20 @@ fn a_policy_is_known_by_the_digest_of_its_file() {
     assert_ne!(loaded.digest, misbehaving("nothing").unwrap().digest);
     assert!(loaded.digest.len() == 64 && loaded.digest.bytes().all(|b| b.is_ascii_hexdigit()));
 }
+
+#[test]
+fn a_policy_is_kept_compiled_and_runs_also_where_it_cannot_be_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = place.path().join("policies");
+    let judged_with = |cache: &Path| {
+        let judge = Judge::new(&[], Some(cache), Arc::new(SystemClock::default())).unwrap();
+        judge.judge(&session(1)).verdict.is_some()
+    };
+    assert!(judged_with(&cache));
+    assert!(std::fs::read_dir(&cache).unwrap().next().is_some(), "nothing was kept");
+    assert!(judged_with(&cache), "what was kept runs");
+    // A file in the place of the folder.
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    assert!(judged_with(&file));
+}

@@ -10,9 +10,12 @@ use crate::clock::SystemClock;
 use crate::observe::facts::{Agent, Metrics, ProcessState, Session};
 use headcount_tests::MISBEHAVING_POLICY;
 
+/// Where tests keep what was compiled: below the build's own folder.
+const CACHE: &str = concat!(env!("OUT_DIR"), "/policies");
+
 /// An engine for each test, which has its own thread: one engine runs but a few policies at a time.
 fn runtime() -> Runtime {
-    thread_local!(static RUNTIME: Runtime = Runtime::new().unwrap());
+    thread_local!(static RUNTIME: Runtime = Runtime::new(Some(Path::new(CACHE))).unwrap());
     RUNTIME.with(Runtime::clone)
 }
 

@@ -55,7 +55,7 @@ pub struct Options {
     pub refresh_every: u32,
     /// How long one sample may spend on reading proportional set sizes.
     pub pss_budget: Duration,
-    /// How long one sample waits for command lines, environments and links; what is late arrives with the next one.
+    /// How long a sample waits for a process that does not say what it runs; what is late arrives with the next one.
     pub details_deadline: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Default for Options {
             proc_root: PathBuf::from("/proc"),
             refresh_every: 30,
             pss_budget: Duration::from_millis(2),
-            details_deadline: Duration::from_millis(50),
+            details_deadline: Duration::from_millis(200),
         }
     }
 }
@@ -212,6 +212,11 @@ impl Sampler {
     /// The process that had this pid at the last look.
     pub fn get(&self, pid: u32) -> Option<&Process> {
         self.table.rows().get(&pid).map(|row| &row.process)
+    }
+
+    /// How many processes have not said yet what they run: who is an agent among them shows with a later look.
+    pub fn unread(&self) -> usize {
+        self.table.unread()
     }
 
     /// Whether this very process is alive now, also when the table does not show it.

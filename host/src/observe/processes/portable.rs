@@ -39,6 +39,11 @@ impl Table {
         std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()).unwrap_or(1)
     }
 
+    /// Here processes are read as they are listed.
+    pub(super) fn unread(&self) -> usize {
+        0
+    }
+
     pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }

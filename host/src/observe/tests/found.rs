@@ -2,6 +2,7 @@
 
 use super::world::*;
 use crate::observe::facts::{ProcessState, Terminal};
+use crate::observe::processes::Details;
 use std::fs;
 use std::path::Path;
 
@@ -184,6 +185,21 @@ fn while_processes_cannot_be_listed_the_last_facts_stay() {
     assert!(bad[0].sources[0].error.is_some());
     scene.world().fails = false;
     assert_eq!(scene.look_after(5)[0].now_ms, BEGIN_MS + 10_000);
+    assert_eq!(scene.complaint("processes"), None);
+}
+
+#[test]
+fn that_somebody_has_not_been_read_yet_is_said() {
+    let mut scene = Scene::new(vec![], |world, disk| {
+        world.start(10, 1, &["claude"], disk);
+        world.start(11, 1, &["claude"], disk);
+    });
+    let read = scene.world().processes[&11].details.clone();
+    scene.world().processes.get_mut(&11).unwrap().details = Details::Pending;
+    assert_eq!(scene.look()[0].agents.len(), 1);
+    assert!(scene.complaint("processes").unwrap().contains("1 of them"));
+    scene.world().processes.get_mut(&11).unwrap().details = read;
+    assert_eq!(scene.look_after(1)[0].agents.len(), 2);
     assert_eq!(scene.complaint("processes"), None);
 }
 

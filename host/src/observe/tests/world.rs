@@ -117,6 +117,10 @@ impl ProcessTable for World {
         roots.iter().map(reading).collect()
     }
 
+    fn unread(&self) -> usize {
+        self.processes.values().filter(|process| matches!(process.details, Details::Pending)).count()
+    }
+
     fn machine(&self) -> &Machine {
         &self.machine
     }

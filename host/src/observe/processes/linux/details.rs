@@ -1,7 +1,7 @@
 //! Reads what processes run on helper threads, so that a process which keeps a reader waiting keeps no sample waiting.
 
+use super::files::Files;
 use super::program;
-use crate::clock::Clock;
 use crate::observe::processes::row::Rows;
 use crate::observe::processes::{Details, Options, ProcessId, Program};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// So many helpers there are in any case, so that one process that hangs does not keep the others from being read.
+const AT_LEAST: u64 = 2;
 
 /// So many helpers may hang at the same time; with the next one, no more are started until one of them comes back.
 const MOST_HUNG: usize = 4;
@@ -39,7 +42,6 @@ struct Desk {
 
 /// The requests and the helpers that work on them.
 pub(super) struct Reader {
-    clock: Arc<dyn Clock>,
     proc_root: PathBuf,
     deadline: Duration,
     desk: Arc<(Mutex<Desk>, Condvar)>,
@@ -53,10 +55,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(clock: Arc<dyn Clock>, options: &Options) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         let (answer, answers) = mpsc::channel();
         Self {
-            clock,
             proc_root: options.proc_root.clone(),
             deadline: options.details_deadline,
             desk: Arc::default(),
@@ -70,7 +71,7 @@ impl Reader {
 
     /// Asks for what a process runs.
     pub(super) fn ask(&mut self, id: ProcessId, image: u64) {
-        if self.helpers == 0 {
+        if self.helpers < AT_LEAST {
             self.start_helper();
         }
         let request = Request { id, image };
@@ -80,22 +81,27 @@ impl Reader {
         }
     }
 
-    /// Waits for answers until the deadline and puts them into the rows.
+    /// Puts answers into the rows as they come, until all have come or none does for as long as the deadline says: thousands
+    /// of processes take their time to read, and are worth it; one that hangs is not.
     pub(super) fn gather(&mut self, rows: &mut Rows) {
-        let until = self.clock.now().steady + self.deadline;
-        while let Some((request, program)) = self.next_answer(until) {
+        while let Some((request, program)) = self.next_answer() {
             self.open.remove(&request);
             put(rows, request, program);
         }
         self.give_up(rows);
     }
 
-    fn next_answer(&self, until: Duration) -> Option<(Request, Program)> {
+    /// How many processes have been asked for and are not known yet.
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    fn next_answer(&self) -> Option<(Request, Program)> {
         if self.open.is_empty() {
             // Those that were given up may answer after all.
             return self.answers.try_recv().ok();
         }
-        self.answers.recv_timeout(until.saturating_sub(self.clock.now().steady)).ok()
+        self.answers.recv_timeout(self.deadline).ok()
     }
 
     /// Gives up helpers that have been at one process over two waits, and has others take their place.
@@ -132,8 +138,12 @@ impl Reader {
         let (number, desk, answer) = (self.helpers, Arc::clone(&self.desk), self.answer.clone());
         let proc_root = self.proc_root.clone();
         let work = move || {
+            let mut files = Files::open(&proc_root);
             while let Some(request) = take(&desk, number) {
-                let program = program::read(&proc_root, request.id.pid);
+                let program = match &mut files {
+                    Ok(files) => program::read(files, request.id.pid),
+                    Err(errno) => program::unknown(errno.desc()),
+                };
                 if answer.send((request, program)).is_err() {
                     return;
                 }

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{SysconfVar, sysconf};
-use std::ffi::CStr;
+use std::ffi::{CStr, OsString};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -179,6 +179,42 @@ impl Files {
     /// Where a link of procfs itself points; empty if it cannot be read.
     pub(super) fn link(&self, path: &CStr) -> String {
         readlinkat(&self.proc, path).map(|target| target.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The real user id of `/proc/PID/status`. Not the owner of `/proc/PID`, which is root for every process that may not
+    /// be dumped.
+    pub(super) fn user(&mut self, pid: u32) -> Result<u32, Errno> {
+        let text = self.read(pid, "status")?;
+        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
+        let real = line.and_then(|line| line.trim_ascii_start().split(u8::is_ascii_whitespace).next()).and_then(number);
+        real.and_then(|id| u32::try_from(id).ok()).ok_or(Errno::EINVAL)
+    }
+
+    /// A file of any length, up to `most` bytes of it.
+    pub(super) fn whole(&mut self, pid: u32, file: &str, most: usize) -> Result<Vec<u8>, Errno> {
+        let mut name = [0; NAME];
+        let how = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let file = openat(&self.proc, path(&mut name, pid, file), how, Mode::empty())?;
+        let mut bytes = Vec::new();
+        loop {
+            let length = nix::unistd::read(&file, &mut self.buffer[..])?;
+            bytes.extend_from_slice(&self.buffer[..length.min(most - bytes.len())]);
+            if length == 0 || bytes.len() == most {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Where a link of a process points, as the kernel writes it.
+    pub(super) fn link_of(&self, pid: u32, link: &str) -> Result<OsString, Errno> {
+        let mut name = [0; NAME];
+        readlinkat(&self.proc, path(&mut name, pid, link))
+    }
+
+    /// Whether what a link of a process points to has no name any more.
+    pub(super) fn is_deleted(&self, pid: u32, link: &str) -> bool {
+        let mut name = [0; NAME];
+        fstatat(&self.proc, path(&mut name, pid, link), AtFlags::empty()).is_ok_and(|found| found.st_nlink == 0)
     }
 
     fn read(&mut self, pid: u32, file: &str) -> Result<&[u8], Errno> {

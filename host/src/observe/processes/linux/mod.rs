@@ -72,7 +72,7 @@ impl Table {
             Err(_) => (Machine { boot_id: String::new(), pid_namespace: String::new() }, Time::none()),
         };
         let cores = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|cores| u32::try_from(cores).ok());
-        let details = Reader::new(Arc::clone(&clock), &options);
+        let details = Reader::new(&options);
         Self {
             clock,
             options,
@@ -110,6 +110,11 @@ impl Table {
     /// How many looks there have been.
     pub(super) fn look(&self) -> u64 {
         self.look
+    }
+
+    /// How many processes have not said yet what they run.
+    pub(super) fn unread(&self) -> usize {
+        self.details.open()
     }
 
     pub(super) fn refresh(&mut self) -> Result<(), ListError> {

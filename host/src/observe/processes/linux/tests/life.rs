@@ -157,7 +157,8 @@ fn hostile_names_are_kept_and_break_nothing() {
         assert_eq!(program(&sampler, root.pid).exe.as_ref().unwrap(), &path);
         // The path stays what it was when the file is deleted.
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(super::super::program::read("/proc".as_ref(), root.pid).exe.unwrap(), path);
+        let mut files = super::super::files::Files::open("/proc".as_ref()).unwrap();
+        assert_eq!(super::super::program::read(&mut files, root.pid).exe.unwrap(), path);
     }
 }
 
