@@ -82,7 +82,7 @@ fn skip_string(chars: &mut Chars<'_>) {
     }
 }
 
-/// Milliseconds as people say them: `0.3 s`, `45 s`, `12 min`, `3 h`, `2 d`; never rounded up.
+/// Milliseconds as people say them: `96 ms`, `1.3 s`, `45 s`, `12 min`, `3 h`, `2 d`; never rounded up.
 pub(crate) struct Span(pub u64);
 
 impl Display for Span {
@@ -90,6 +90,7 @@ impl Display for Span {
         const MINUTE: u64 = 60_000;
         const HOUR: u64 = 60 * MINUTE;
         match self.0 {
+            ms if (1..1000).contains(&ms) => write!(f, "{ms} ms"),
             ms if ms < 10_000 && ms % 1000 >= 100 => {
                 write!(f, "{}.{} s", ms / 1000, ms % 1000 / 100)
             }
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn quantities() {
         let said = |ms| Span(ms).to_string();
-        assert_eq!([0, 300, 9_950, 10_500].map(said), ["0 s", "0.3 s", "9.9 s", "10 s"]);
+        assert_eq!([0, 96, 1_300, 9_950, 10_500].map(said), ["0 s", "96 ms", "1.3 s", "9.9 s", "10 s"]);
         assert_eq!([119_999, 120_000, 7_199_999, 7_200_000].map(said), ["119 s", "2 min", "119 min", "2 h"]);
         assert_eq!([172_799_999, 172_800_000, u64::MAX].map(said), ["47 h", "2 d", "213503982334 d"]);
         let sizes: Vec<_> = [0, 512, 1536, 8 << 30, u64::MAX].map(|bytes| Bytes(bytes).to_string()).into();

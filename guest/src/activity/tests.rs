@@ -245,7 +245,7 @@ fn without_evidence_the_processes_decide() {
     assert_eq!(seen(trend(30_000)), is(Activity::Idle, "no CPU or IO for 30 s", 30_000, Process, true));
     assert_eq!(seen(trend(12 * MINUTE)), is(Activity::Idle, "no CPU or IO for 12 min", 12 * MINUTE, Process, true));
     let moment = Trend { window_ms: 300, ..trend(300) };
-    assert_eq!(seen(moment), is(Activity::Idle, "no CPU or IO in the 0.3 s watched", 300, Process, true));
+    assert_eq!(seen(moment), is(Activity::Idle, "no CPU or IO in the 300 ms watched", 300, Process, true));
 }
 
 #[test]

@@ -100,6 +100,8 @@ pub struct Kind {
     #[serde(default)]
     pub module: Vec<String>,
     /// Slots of the command line, or runs of adjoining slots, that mean it is not an agent; each a glob over a whole slot.
+    /// One that begins with a plain word counts only where no other plain word stands before it (`serve` is a server,
+    /// `run serve` is a prompt), and nothing after `--` counts.
     #[serde(default)]
     #[schemars(with = "Vec<Vec<Glob>>")]
     pub exclude: Vec<Vec<String>>,

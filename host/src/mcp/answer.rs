@@ -5,7 +5,7 @@ use crate::report::{self, Rendered, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::{Audit, AuditLine};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Everything that tools need.
@@ -53,26 +53,34 @@ impl Service {
         self.monitor.renew();
     }
 
-    /// A session's report, written out, and how old it is in milliseconds.
+    /// A session's report, written out, and how old it is in milliseconds. Written on another thread, because that of a thousand
+    /// agents takes milliseconds in which no other client would be answered.
     ///
     /// # Errors
     /// When the report cannot be written as JSON, which would be a defect.
-    pub fn report(&self, tick: &Arc<Tick>, seen: &Seen, view: &View) -> serde_json::Result<(u64, Arc<Rendered>)> {
+    pub async fn report(&self, tick: &Arc<Tick>, seen: &Arc<Seen>, view: View) -> anyhow::Result<(u64, Arc<Rendered>)> {
         let age = u64::try_from(self.monitor.age(tick).as_millis()).unwrap_or(u64::MAX);
-        let key = (seen.facts.session.id.clone(), view.clone());
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if !written.tick.as_ref().is_some_and(|t| Arc::ptr_eq(t, tick)) {
-            *written = Written { tick: Some(Arc::clone(tick)), reports: HashMap::new() };
-        }
-        if let Some(report) = written.reports.get(&key) {
+        let key = (seen.facts.session.id.clone(), view);
+        if let Some(report) = self.written(tick).reports.get(&key) {
             return Ok((age, Arc::clone(report)));
         }
-        let report = report::report(&seen.facts, &seen.judgement, view, age);
-        let report = Arc::new(Rendered::new(&report)?);
+        let (of, view) = (Arc::clone(seen), key.1.clone());
+        let write = move || Rendered::new(&report::report(&of.facts, &of.judgement, &view, age));
+        let report = Arc::new(tokio::task::spawn_blocking(write).await??);
+        let mut written = self.written(tick);
         if written.reports.len() < KEPT {
             written.reports.insert(key, Arc::clone(&report));
         }
         Ok((age, report))
+    }
+
+    /// What has been written of this tick; what was written of another one is forgotten.
+    fn written(&self, tick: &Arc<Tick>) -> MutexGuard<'_, Written> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.tick.as_ref().is_some_and(|t| Arc::ptr_eq(t, tick)) {
+            *written = Written { tick: Some(Arc::clone(tick)), reports: HashMap::new() };
+        }
+        written
     }
 
     /// What it was set up from.

@@ -80,7 +80,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
     progress.step(|| format!("{} agents observed", seen.facts.agents.len())).await;
     progress.step(|| "judged and summed up".into()).await;
     let started = server.service.steady();
-    let (age_ms, rendered) = match server.service.report(&tick, seen, &view) {
+    let (age_ms, rendered) = match server.service.report(&tick, seen, view).await {
         Ok(written) => written,
         Err(error) => return Done::failed(Outcome::Failed, asked, error.to_string()),
     };

@@ -1,0 +1,154 @@
+//! The tick: observe, judge, keep. One thread does all of it, faster while somebody asks and slower while nobody does,
+//! and everybody is answered from the latest tick.
+
+#[cfg(test)]
+mod tests;
+mod tick;
+mod watcher;
+
+pub use tick::{Find, Seen, Tick, Timings};
+pub use watcher::{FIRST_INTERVAL, WatchError, Watcher};
+
+use crate::clock::Clock;
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// For how long after the last question ticks come at the faster pace.
+const ATTENTIVE: Duration = Duration::from_secs(30);
+
+/// How often it ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// While somebody asks.
+    pub tick: Duration,
+    /// While nobody does.
+    pub idle_tick: Duration,
+}
+
+/// Ticks on a thread of its own until it is dropped.
+pub struct Monitor {
+    latest: watch::Receiver<Latest>,
+    ask: SyncSender<()>,
+    /// Ticks from before this moment are out of date.
+    renewed: Arc<Mutex<Duration>>,
+    clock: Arc<dyn Clock>,
+    pace: Pace,
+}
+
+/// The latest tick, none yet, or why there will be no more.
+type Latest = Result<Option<Arc<Tick>>, String>;
+
+/// Nobody looks any more, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("sessions are watched no more: {0}")]
+pub struct Ended(String);
+
+impl Monitor {
+    /// Starts the thread. `watcher` is made on it, so that the program answers while it is still being set up.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start<E: std::fmt::Display>(
+        watcher: impl FnOnce() -> Result<Watcher, E> + Send + 'static,
+        pace: Pace,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
+        let (publish, latest) = watch::channel(Ok(None));
+        // One waiting question is enough: it stands for all that come before the thread looks.
+        let (ask, asked) = mpsc::sync_channel(1);
+        let renewed = Arc::new(Mutex::new(Duration::ZERO));
+        let ticking = Ticking { asked, renewed: Arc::clone(&renewed), pace, clock: Arc::clone(&clock) };
+        thread::Builder::new().name("sampler".into()).spawn(move || {
+            let ended = match watcher() {
+                Ok(watcher) => ticking.run(watcher, &publish).map_err(|e| e.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = ended {
+                tracing::error!("sessions are watched no more: {error}");
+                drop(publish.send_replace(Err(error)));
+            }
+        })?;
+        Ok(Self { latest, ask, renewed, clock, pace })
+    }
+
+    /// The latest tick, or a new one where the latest is older than the faster pace allows.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub async fn tick(&self) -> Result<Arc<Tick>, Ended> {
+        // A thread that has ended has left word why, and takes no more questions.
+        let _ = self.ask.try_send(());
+        let now = self.clock.now().steady;
+        // Two paces, so that nobody waits for the tick that is just being made.
+        let oldest = now.saturating_sub(2 * self.pace.tick);
+        let renewed = read(&self.renewed);
+        let will_do = |latest: &Latest| match latest {
+            Ok(tick) => tick.as_ref().is_some_and(|t| t.at.steady >= oldest && t.begun >= renewed),
+            Err(_) => true,
+        };
+        let mut latest = self.latest.clone();
+        match latest.wait_for(will_do).await.as_deref() {
+            Ok(Ok(Some(tick))) => Ok(Arc::clone(tick)),
+            Ok(Err(why)) => Err(Ended(why.clone())),
+            Ok(Ok(None)) | Err(_) => Err(Ended("the thread that looks has broken; see the log".into())),
+        }
+    }
+
+    /// Declares all earlier ticks out of date: what was just changed is in the next answer.
+    pub fn renew(&self) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.now().steady;
+    }
+
+    /// How old a tick is now.
+    pub fn age(&self, tick: &Tick) -> Duration {
+        self.clock.now().steady.saturating_sub(tick.at.steady)
+    }
+}
+
+/// The thread's side.
+struct Ticking {
+    asked: mpsc::Receiver<()>,
+    renewed: Arc<Mutex<Duration>>,
+    pace: Pace,
+    clock: Arc<dyn Clock>,
+}
+
+impl Ticking {
+    /// Ticks until nobody can ask any more.
+    fn run(&self, mut watcher: Watcher, publish: &watch::Sender<Latest>) -> Result<(), WatchError> {
+        let mut latest = Arc::new(watcher.look()?);
+        let mut last_asked = latest.at.steady;
+        loop {
+            drop(publish.send_replace(Ok(Some(Arc::clone(&latest)))));
+            if !self.wait_for_next(&latest, &mut last_asked) {
+                return Ok(());
+            }
+            latest = Arc::new(watcher.tick()?);
+        }
+    }
+
+    /// Waits until the next tick is due or wanted; `false`: nobody can ask any more.
+    fn wait_for_next(&self, latest: &Tick, last_asked: &mut Duration) -> bool {
+        loop {
+            let now = self.clock.now().steady;
+            let attentive = now.saturating_sub(*last_asked) < ATTENTIVE;
+            let due = latest.at.steady + if attentive { self.pace.tick } else { self.pace.idle_tick };
+            match self.asked.recv_timeout(due.saturating_sub(now)) {
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => return true,
+                Ok(()) => *last_asked = self.clock.now().steady,
+            }
+            let old = *last_asked >= latest.at.steady + self.pace.tick;
+            if old || latest.begun < read(&self.renewed) {
+                return true;
+            }
+        }
+    }
+}
+
+fn read(moment: &Mutex<Duration>) -> Duration {
+    *moment.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,73 @@
+//! The monitor over this very machine; only that ticks come, and when, is looked at.
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::history;
+use crate::judge::Judge;
+use crate::observe::Observer;
+use crate::observe::processes::{Options, Sampler};
+
+fn watcher(clock: &Arc<SystemClock>) -> Watcher {
+    let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
+    let sampler = Sampler::new(Arc::clone(&clock), Options::default());
+    let observer = Observer::new(Arc::clone(&clock), sampler, &Config::default(), vec![]).unwrap();
+    let judge_clock = Arc::clone(&clock);
+    let history = history::Options { window: Duration::from_secs(600), quiet_cpu_percent: 2.0, quiet_io: 1 << 16 };
+    Watcher::new(observer, move || Judge::new(&[], None, judge_clock), history, clock).unwrap()
+}
+
+fn monitor(pace: Pace) -> Monitor {
+    let clock = Arc::new(SystemClock::default());
+    let for_thread = Arc::clone(&clock);
+    Monitor::start(move || Ok::<_, String>(watcher(&for_thread)), pace, clock).unwrap()
+}
+
+/// Never by itself: only questions make it tick.
+const NEVER: Pace = Pace { tick: Duration::from_secs(1000), idle_tick: Duration::from_secs(1000) };
+
+#[tokio::test]
+async fn answers_come_from_the_same_tick_until_something_changes() {
+    let monitor = monitor(NEVER);
+    let first = monitor.tick().await.unwrap();
+    assert!(Arc::ptr_eq(&first, &monitor.tick().await.unwrap()));
+    monitor.renew();
+    let renewed = monitor.tick().await.unwrap();
+    assert!(renewed.begun > first.at.steady);
+    assert!(Arc::ptr_eq(&renewed, &monitor.tick().await.unwrap()));
+}
+
+#[tokio::test]
+async fn while_somebody_asks_ticks_go_on() {
+    let tick = Duration::from_millis(20);
+    let monitor = monitor(Pace { tick, idle_tick: Duration::from_secs(1000) });
+    let mut last = monitor.tick().await.unwrap();
+    for _ in 0..5 {
+        let next = loop {
+            let next = monitor.tick().await.unwrap();
+            if !Arc::ptr_eq(&next, &last) {
+                break next;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert!(next.at.steady - last.at.steady >= tick);
+        last = next;
+    }
+}
+
+#[tokio::test]
+async fn why_nobody_can_look_is_said_to_everybody_who_asks() {
+    let clock = Arc::new(SystemClock::default());
+    let monitor = Monitor::start(|| Err::<Watcher, _>("no such kind"), NEVER, clock).unwrap();
+    for _ in 0..2 {
+        assert!(monitor.tick().await.unwrap_err().to_string().contains("no such kind"));
+    }
+}
+
+#[test]
+fn a_first_look_has_watched_for_a_while() {
+    let clock = Arc::new(SystemClock::default());
+    let tick = watcher(&clock).look().unwrap();
+    assert!(tick.begun >= FIRST_INTERVAL);
+    assert!(tick.sources.iter().any(|source| source.name == "processes"));
+}

@@ -1,0 +1,71 @@
+//! What was seen and judged at one moment.
+
+use crate::clock::Moment;
+use crate::judge::Judgement;
+use crate::observe::facts::{Snapshot, SourceState};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// All sessions at one moment.
+#[derive(Debug)]
+pub struct Tick {
+    /// When looking began, on the steady clock.
+    pub begun: Duration,
+    /// When the figures were read.
+    pub at: Moment,
+    /// The sessions, by id.
+    pub sessions: Vec<Arc<Seen>>,
+    /// Where agents and figures come from, and what failed; in every session's facts too, but there may be no session.
+    pub sources: Vec<SourceState>,
+    /// What it took.
+    pub timings: Timings,
+}
+
+/// One session with what was made of it.
+#[derive(Debug)]
+pub struct Seen {
+    /// What was observed.
+    pub facts: Snapshot,
+    /// What the policies made of it.
+    pub judgement: Judgement,
+    /// How long judging took.
+    pub judging: Duration,
+}
+
+/// How long the parts of a tick took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timings {
+    /// Reading processes and rosters.
+    pub observe: Duration,
+    /// Judging all sessions.
+    pub judge: Duration,
+}
+
+impl Tick {
+    /// The session with this id, or the only one with this name.
+    pub fn find(&self, id_or_name: &str) -> Find<'_> {
+        if let Some(seen) = self.sessions.iter().find(|s| s.facts.session.id == id_or_name) {
+            return Find::One(seen);
+        }
+        let mut named = self.sessions.iter().filter(|s| s.facts.session.name == id_or_name);
+        match (named.next(), named.next()) {
+            (Some(only), None) => Find::One(only),
+            (None, _) => Find::None,
+            (Some(first), Some(second)) => {
+                let ids = [first, second].into_iter().chain(named).map(|s| s.facts.session.id.as_str());
+                Find::Several(ids.collect())
+            }
+        }
+    }
+}
+
+/// What a name stands for.
+#[derive(Debug)]
+pub enum Find<'a> {
+    /// This session.
+    One(&'a Arc<Seen>),
+    /// Nothing.
+    None,
+    /// Several sessions, with these ids.
+    Several(Vec<&'a str>),
+}

@@ -1,0 +1,112 @@
+//! One look: observe, add how figures move, judge.
+
+use super::tick::{Seen, Tick, Timings};
+use crate::clock::{Clock, Moment};
+use crate::history::{self, History};
+use crate::judge::{Judge, LoadError};
+use crate::observe::Observer;
+use crate::observe::facts::Snapshot;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long the first sample waits for the second, without which there are no CPU figures.
+///
+/// CPU clocks are exact to the nanosecond; the CPU of children that came and went is counted in steps of 10 ms, which is
+/// a tenth of a core here and a hundredth in the ticks that follow.
+pub const FIRST_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Does the work of one tick after the other. [`Monitor`] runs it on a thread; a single look runs it by hand.
+pub struct Watcher {
+    observer: Observer,
+    judge: Option<Judge>,
+    /// Policies are compiled while the first samples are taken.
+    compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
+    history: History,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a look came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// Policies cannot run.
+    #[error(transparent)]
+    Judge(#[from] LoadError),
+    /// Compiling the policies has panicked.
+    #[error("compiling the policies has failed; see the log")]
+    Compiling,
+}
+
+impl Watcher {
+    /// A watcher that has not looked yet. `judge` is made on a thread of its own, and waited for when it is first needed.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn new(
+        observer: Observer,
+        judge: impl FnOnce() -> Result<Judge, LoadError> + Send + 'static,
+        history: history::Options,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
+        let compiling = Some(thread::Builder::new().name("policy-compiler".into()).spawn(judge)?);
+        Ok(Self { observer, judge: None, compiling, history: History::new(history), clock })
+    }
+
+    /// Looks once.
+    ///
+    /// # Errors
+    /// When there is no judge.
+    pub fn tick(&mut self) -> Result<Tick, WatchError> {
+        let begun = self.clock.now().steady;
+        let (snapshots, at) = self.observe();
+        let observed = self.clock.now().steady;
+        let sessions = self.judge(snapshots)?;
+        let judged = self.clock.now().steady;
+        let timings = Timings { observe: observed.saturating_sub(begun), judge: judged.saturating_sub(observed) };
+        Ok(Tick { begun, at, sessions, sources: self.observer.sources().to_vec(), timings })
+    }
+
+    /// Looks twice, so that there are CPU figures.
+    ///
+    /// # Errors
+    /// When there is no judge.
+    pub fn look(&mut self) -> Result<Tick, WatchError> {
+        let start = self.clock.now().steady;
+        self.observe();
+        thread::sleep((start + FIRST_INTERVAL).saturating_sub(self.clock.now().steady));
+        self.tick()
+    }
+
+    fn observe(&mut self) -> (Vec<Snapshot>, Moment) {
+        let mut snapshots = self.observer.observe();
+        let at = self.clock.now();
+        for Snapshot { session, agents, .. } in &mut snapshots {
+            for agent in agents {
+                let Some(counters) = agent.counters else { continue };
+                let sample = history::Sample {
+                    at: at.steady,
+                    cpu_time: counters.cpu_time,
+                    memory: agent.metrics.memory_bytes,
+                    io: counters.io_bytes,
+                };
+                agent.trend = Some(self.history.record(&session.id, &agent.id, sample));
+            }
+        }
+        self.history.forget_before(at.steady);
+        (snapshots, at)
+    }
+
+    fn judge(&mut self, snapshots: Vec<Snapshot>) -> Result<Vec<Arc<Seen>>, WatchError> {
+        if let Some(compiling) = self.compiling.take() {
+            self.judge = Some(compiling.join().map_err(|_| WatchError::Compiling)??);
+        }
+        let judge = self.judge.as_ref().ok_or(WatchError::Compiling)?;
+        let clock = &self.clock;
+        let seen = |facts: Snapshot| {
+            let start = clock.now().steady;
+            let judgement = judge.judge(&facts);
+            Arc::new(Seen { facts, judgement, judging: clock.now().steady.saturating_sub(start) })
+        };
+        Ok(snapshots.into_iter().map(seen).collect())
+    }
+}
