@@ -39,6 +39,9 @@ pub struct UnregisterArgs {
     /// The agent's name
     #[arg(long, value_parser = AgentName::parse)]
     name: AgentName,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
@@ -69,6 +72,12 @@ pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCo
         args.session,
         args.name
     );
-    printer::line(&format!("unregistered: {} of session {}", args.name, args.session))?;
+    if args.json {
+        printer::json(
+            &serde_json::json!({ "session_id": args.session, "agent_id": args.name.agent_id(), "removed": true }),
+        )?;
+    } else {
+        printer::line(&format!("unregistered: {} of session {}", args.name, args.session))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

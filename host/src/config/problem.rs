@@ -92,6 +92,11 @@ impl From<Problem> for Problems {
 pub struct Origins(BTreeMap<String, Origin>);
 
 impl Origins {
+    /// Every key that has a value, and where it was set.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Origin)> {
+        self.0.iter().map(|(key, origin)| (key.as_str(), origin))
+    }
+
     /// Where the value of `key` itself was set.
     pub fn get(&self, key: &str) -> Option<&Origin> {
         self.0.get(key)
