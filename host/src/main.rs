@@ -19,7 +19,8 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => code,
         Err(error) => {
-            anstream::eprintln!("headcount: {error:#}");
+            // Each error says by itself what is wrong; its sources would say it again.
+            anstream::eprintln!("headcount: {error}");
             ExitCode::from(ERROR)
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::monitor::{Ended, Find, Seen, Tick};
 use crate::names::{self, BadName};
+use crate::observe::facts::SourceState;
 use crate::report::{self, ViewError};
 use crate::store::audit::{Micros, Outcome};
 use std::sync::Arc;
@@ -14,12 +15,14 @@ pub enum QueryError {
     #[error("`session_id`: {0}")]
     BadName(#[from] BadName),
     /// No such session.
-    #[error("there is no session `{asked}`; {}", listed(.known))]
+    #[error("there is no session `{asked}`; {}{}", listed(.known), not_read(.unread))]
     Unknown {
         /// What was asked for.
         asked: String,
         /// Some of the ids that there are.
         known: Vec<String>,
+        /// What could not be read, and may have it.
+        unread: Vec<String>,
     },
     /// A name that several sessions have.
     #[error("several sessions are named `{asked}`; ask for one by its id: {}", ids.join(", "))]
@@ -64,12 +67,21 @@ pub fn find<'t>(tick: &'t Tick, asked: &str) -> Result<&'t Arc<Seen>, QueryError
         Find::None => Err(QueryError::Unknown {
             asked: report::clean(asked),
             known: tick.sessions.iter().take(NAMED).map(|s| s.facts.session.id.clone()).collect(),
+            unread: tick.sources.iter().filter_map(unread).collect(),
         }),
     }
 }
 
 fn listed(ids: &[String]) -> String {
     if ids.is_empty() { "no session is seen here at all".to_owned() } else { format!("there are {}", ids.join(", ")) }
+}
+
+fn unread(source: &SourceState) -> Option<String> {
+    source.error.as_ref().map(|error| format!("{}: {}", report::clean(&source.name), report::clean(error)))
+}
+
+fn not_read(unread: &[String]) -> String {
+    if unread.is_empty() { String::new() } else { format!("; not read, and it may be there: {}", unread.join("; ")) }
 }
 
 /// What a tick and an answer took, as the audit log notes it.

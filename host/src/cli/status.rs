@@ -100,9 +100,9 @@ fn sources(tick: &Tick) -> Vec<SourceReport> {
     tick.sources.iter().map(report::source).collect()
 }
 
-/// 0 only where all is known to be well: where nobody is seen because something could not be read, nothing is known.
+/// 0 only where all is known to be well: what could not be read may have agents that are not.
 fn exit_code(tick: &Tick, reports: &[Report]) -> ExitCode {
     let well = |r: &Report| matches!(r.session_health, SessionHealth::Healthy | SessionHealth::Empty);
-    let known = !reports.is_empty() || tick.sources.iter().all(|s| s.error.is_none());
+    let known = tick.sources.iter().all(|s| s.error.is_none());
     ExitCode::from(u8::from(!(known && reports.iter().all(well))))
 }

@@ -4,7 +4,7 @@ use super::bindings::{HealthPolicyPre, exports::headcount::policy::policy as wit
 use super::engine::Runtime;
 use super::limits::{Guard, Limits};
 use super::outcome::{Outcome, SettingsProblem};
-use wasmtime::{PoolConcurrencyLimitError, Trap};
+use wasmtime::Trap;
 
 pub(super) fn describe(
     runtime: &Runtime,
@@ -47,10 +47,15 @@ fn call<T>(
     let instance = match pre.instantiate(&mut store) {
         Ok(instance) => instance,
         Err(error) if error.is::<Trap>() => return Err(explain(&error, &store, limits)),
-        Err(error) if error.is::<PoolConcurrencyLimitError>() => {
-            return Err(Outcome::Trap("there was no room for it beside the policies that run now".into()));
+        // Whether its interface is another or the machine has no room shows when only the second can be the reason.
+        Err(error) => {
+            drop(store);
+            let (mut store, _ticking) = runtime.store(limits);
+            return Err(match pre.instance_pre().instantiate(&mut store) {
+                Ok(_) => Outcome::WrongVersion(format!("its interface has another shape: {error:#}")),
+                Err(error) => Outcome::Trap(format!("there is no room to run it: {error:#}")),
+            });
         }
-        Err(error) => return Err(Outcome::WrongVersion(format!("its interface has another shape: {error:#}"))),
     };
     function(instance.headcount_policy_policy(), &mut store).map_err(|error| explain(&error, &store, limits))
 }

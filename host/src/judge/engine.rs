@@ -1,15 +1,13 @@
 //! One engine for all policies, and the only place that makes stores: no store exists without every limit set.
 
+use super::cache::SealedCache;
 use super::limits::{Guard, Limits};
 use super::outcome::LoadError;
-use crate::config::make_private;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
-use wasmtime::{
-    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store,
-};
+use wasmtime::{Cache, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
 /// How often running policies are looked at for their deadline. Shorter costs more: 1 ms is 2 % of a core, 10 ms 0.3 %.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -18,6 +16,7 @@ pub const TICK: Duration = Duration::from_millis(10);
 #[derive(Clone)]
 pub struct Runtime {
     engine: Engine,
+    sealed: Option<SealedCache>,
     running: Arc<Running>,
 }
 
@@ -29,17 +28,23 @@ impl Runtime {
     /// # Errors
     /// When this machine cannot run WebAssembly at all.
     pub fn new(cache: Option<&Path>) -> Result<Self, LoadError> {
-        let open =
-            |directory: &Path| make_private(directory).map_err(|e| e.to_string()).and_then(|()| open_cache(directory));
-        let opened = cache.and_then(|directory| {
-            let opened = open(directory);
+        let open = |folder: &Path| {
+            let opened = SealedCache::open(folder);
             opened
-                .inspect_err(|error| {
-                    tracing::warn!("compiled policies are not kept in {}: {error}", directory.display())
-                })
+                .inspect_err(|error| tracing::warn!("compiled policies are not kept in {}: {error}", folder.display()))
                 .ok()
-        });
-        Self::with_cache(opened)
+        };
+        let (sealed, opened) = cache.and_then(open).unzip();
+        Ok(Self { sealed, ..Self::with_cache(opened)? })
+    }
+
+    /// Seals what has been compiled, so that the next start finds it. To be called when all policies are loaded.
+    pub fn keep(&self) {
+        if let Some(sealed) = &self.sealed
+            && let Err(error) = sealed.seal()
+        {
+            tracing::warn!("compiled policies are not kept: {error}");
+        }
     }
 
     fn with_cache(cache: Option<Cache>) -> Result<Self, LoadError> {
@@ -50,7 +55,7 @@ impl Runtime {
         let engine = engine.map_err(|e| LoadError::Engine(format!("{e:#}")))?;
         let running = Arc::new(Running::default());
         start_ticker(engine.weak(), Arc::downgrade(&running)).map_err(|e| LoadError::Engine(e.to_string()))?;
-        Ok(Self { engine, running })
+        Ok(Self { engine, sealed: None, running })
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -70,13 +75,6 @@ impl Runtime {
     }
 }
 
-/// wasmtime's own cache: it checks what it reads, and keeps itself small.
-fn open_cache(directory: &Path) -> Result<Cache, String> {
-    let mut config = CacheConfig::new();
-    config.with_directory(std::path::absolute(directory).map_err(|e| e.to_string())?);
-    Cache::new(config).map_err(|e| format!("{e:#}"))
-}
-
 enum Memory {
     Pooled,
     OnDemand,
@@ -86,7 +84,10 @@ fn config(memory: Memory, cache: Option<Cache>) -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).concurrency_support(false).cranelift_nan_canonicalization(true).cache(cache);
     match memory {
-        Memory::OnDemand => config.memory_reservation(0),
+        // No more than is used, and hardly any guard: this is for processes that may have little address space.
+        Memory::OnDemand => {
+            config.memory_reservation(0).memory_reservation_for_growth(1 << 20).memory_guard_size(1 << 16)
+        }
         Memory::Pooled => {
             // Resetting only what was touched makes a fresh instance as cheap as a used one, where the kernel can say what was.
             let scan = PoolingAllocationConfig::is_pagemap_scan_available();

@@ -1,12 +1,11 @@
 //! From bytes to a policy that is known to work: every wrong file is told apart here, before it is asked to judge.
 
 use super::bindings::{HealthPolicyPre, exports::headcount::policy::policy as wit};
+use super::cache::digest;
 use super::call::{describe, validate_settings};
 use super::engine::Runtime;
 use super::limits::{Guard, Limits};
 use super::outcome::{LoadError, Outcome};
-use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -71,10 +70,7 @@ impl Policy {
         if !problems.is_empty() {
             return Err(Outcome::BadSettings(problems));
         }
-        let digest = Sha256::digest(bytes).iter().fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
+        let digest = digest(bytes);
         Ok(Self { pre, settings: settings.to_owned(), limits, description, digest })
     }
 }

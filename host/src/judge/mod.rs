@@ -1,6 +1,7 @@
 //! The judge: the only place that knows wasmtime. Facts go in, a verdict and how each policy fared come out.
 
 mod bindings;
+mod cache;
 mod call;
 mod check;
 mod engine;
@@ -81,6 +82,7 @@ impl Judge {
         let policies = if policies.is_empty() { &builtin } else { policies };
         let runtime = Runtime::new(cache)?;
         let chain = policies.iter().map(|policy| Link::load(&runtime, policy)).collect::<Result<_, _>>()?;
+        runtime.keep();
         Ok(Self { runtime, chain, clock })
     }
 

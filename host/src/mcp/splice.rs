@@ -3,7 +3,7 @@
 //! takes its place when the message is written.
 
 use crate::report::Rendered;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -12,8 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// Answers that may wait to be written. One is only left waiting for ever when its call is cancelled at the last moment.
-const MAX_WAITING: usize = 1024;
+/// Answers that may wait to be written: more than any client has calls under way. One is left waiting for ever only when
+/// its call is cancelled at the last moment.
+const MAX_WAITING: usize = 1 << 16;
+
+/// Digits of a stand-in's number.
+const DIGITS: usize = 16;
 
 /// How a stand-in ends.
 const CLOSING: &str = "\":0}";
@@ -56,19 +60,28 @@ impl Splicer {
 
     /// Appends `message` to `out` with the answer in place of its stand-in.
     fn expand(&self, message: &[u8], out: &mut Vec<u8>) {
-        let digits = self.opening.len()..self.opening.len() + 16;
-        let found = message.windows(self.opening.len()).position(|w| w == self.opening.as_bytes()).and_then(|at| {
-            let stand_in = &message[at..];
-            let n = u64::from_str_radix(std::str::from_utf8(stand_in.get(digits.clone())?).ok()?, 16).ok()?;
-            let answer = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&n)?;
-            Some((at, answer))
-        });
-        let Some((at, (head, report))) = found else { return out.extend_from_slice(message) };
+        let Some((at, n)) = self.find(message) else { return out.extend_from_slice(message) };
+        let answer = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&n);
+        let Some((head, report)) = answer else { return out.extend_from_slice(&forgotten(message)) };
         out.extend_from_slice(&message[..at]);
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(report.tail().as_bytes());
-        out.extend_from_slice(&message[at + digits.end + CLOSING.len()..]);
+        out.extend_from_slice(&message[at + self.opening.len() + DIGITS + CLOSING.len()..]);
     }
+
+    /// Where a stand-in begins, and its number.
+    fn find(&self, message: &[u8]) -> Option<(usize, u64)> {
+        let at = message.windows(self.opening.len()).position(|w| w == self.opening.as_bytes())?;
+        let digits = message[at + self.opening.len()..].get(..DIGITS)?;
+        Some((at, u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?))
+    }
+}
+
+/// What a client is told whose answer is kept no more: that, and not what stood for it.
+fn forgotten(message: &[u8]) -> Vec<u8> {
+    let id = serde_json::from_slice::<Value>(message).map(|m| m["id"].clone()).unwrap_or_default();
+    let error = json!({ "code": -32603, "message": "too many answers wait to be read; ask again" });
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_bytes()
 }
 
 /// A writer of JSON lines that puts answers in place of their stand-ins.
@@ -171,13 +184,29 @@ mod tests {
         assert_eq!(out, forged);
     }
 
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_for_long_gets_every_answer_all_the_same() {
+        let splicer = Arc::new(Splicer::default());
+        let sent: Vec<String> = (0..5000).map(|age| message(&splicer, age)).collect();
+        let mut writer = SplicingWriter::new(Vec::new(), splicer);
+        writer.write_all(sent.concat().as_bytes()).await.unwrap();
+        writer.flush().await.unwrap();
+        let written = String::from_utf8(writer.inner.clone()).unwrap();
+        assert!(written.lines().enumerate().all(|(n, line)| line.contains(&format!("{{\"age_ms\":{n},"))));
+    }
+
     #[test]
-    fn answers_that_are_never_written_are_forgotten() {
+    fn an_answer_that_was_forgotten_is_an_error_and_not_its_stand_in() {
         let splicer = Splicer::default();
+        let first = message(&splicer, 0);
         let report = Arc::new(Rendered::new(&any_report()).unwrap());
-        for _ in 0..MAX_WAITING * 2 {
+        for _ in 0..MAX_WAITING {
             splicer.stand_in(0, Arc::clone(&report));
         }
-        assert!(splicer.waiting.lock().unwrap().answers.len() <= MAX_WAITING);
+        assert_eq!(splicer.waiting.lock().unwrap().answers.len(), MAX_WAITING);
+        let mut out = Vec::new();
+        splicer.expand(first.as_bytes(), &mut out);
+        let error: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!((&error["id"], &error["error"]["code"]), (&1.into(), &(-32603).into()));
     }
 }

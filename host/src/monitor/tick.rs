@@ -3,6 +3,7 @@
 use crate::clock::Moment;
 use crate::judge::Judgement;
 use crate::observe::facts::{Snapshot, SourceState};
+use crate::report::clean;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,8 @@ impl Tick {
         if let Some(seen) = self.sessions.iter().find(|s| s.facts.session.id == id_or_name) {
             return Find::One(seen);
         }
-        let mut named = self.sessions.iter().filter(|s| s.facts.session.name == id_or_name);
+        // As it is shown: nobody can type what was taken out of it.
+        let mut named = self.sessions.iter().filter(|s| clean(&s.facts.session.name) == id_or_name);
         match (named.next(), named.next()) {
             (Some(only), None) => Find::One(only),
             (None, _) => Find::None,

@@ -104,3 +104,59 @@ fn a_policy_is_kept_compiled_and_runs_also_where_it_cannot_be_kept() {
     std::fs::write(&file, "").unwrap();
     assert!(judged_with(&file));
 }
+
+#[test]
+fn a_compiled_policy_that_was_changed_on_disk_is_compiled_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = place.path().join("policies");
+    let judged = || {
+        let judge = Judge::new(&[], Some(&cache), Arc::new(SystemClock::default())).unwrap();
+        let judgement = judge.judge(&session(2));
+        format!("{:?} {:?}", judgement.verdict, judgement.policies[0].outcome)
+    };
+    let sound = judged();
+    let compiled = || {
+        let mut found = Vec::new();
+        let mut folders = vec![cache.join("modules")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry.is_dir() {
+                    folders.push(entry)
+                } else if entry.extension().is_none() {
+                    found.push(entry)
+                }
+            }
+        }
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    };
+    let good = std::fs::read(compiled()).unwrap();
+    for at in (0..good.len()).step_by(good.len() / 16) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        std::fs::write(compiled(), &bad).unwrap();
+        assert_eq!(judged(), sound, "changed at byte {at}");
+    }
+    for bad in [&good[..100], b""] {
+        std::fs::write(compiled(), bad).unwrap();
+        assert_eq!(judged(), sound);
+    }
+    // Without its seals nothing is trusted; with nonsense for seals neither.
+    std::fs::write(cache.join("seals.json"), "[]").unwrap();
+    assert_eq!(judged(), sound);
+    std::fs::remove_file(cache.join("seals.json")).unwrap();
+    assert_eq!(judged(), sound);
+}
+
+#[cfg(unix)]
+#[test]
+fn compiled_policies_are_not_taken_from_where_others_may_write() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let cache = place.path().join("policies");
+    std::fs::create_dir(&cache).unwrap();
+    std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let judge = Judge::new(&[], Some(&cache), Arc::new(SystemClock::default())).unwrap();
+    assert!(judge.judge(&session(1)).verdict.is_some());
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0);
+}
