@@ -5,6 +5,7 @@ use crate::observe::processes::Sampler;
 use crate::setup::Setup;
 use crate::store::StoreError;
 use crate::store::registry::{Registered, RegisteredProcess, Registration};
+use std::path::Path;
 
 /// What is declared.
 #[derive(Debug, Clone)]
@@ -33,6 +34,9 @@ pub enum RegisterError {
         "no process {0} runs here: give the id of a living one, or none for an agent that has no process on this machine"
     )]
     NoProcess(u32),
+    /// Whose folder it would be depends on who reads it.
+    #[error("root_path {0:?} is not absolute")]
+    RelativePath(String),
     /// The processes cannot be looked at.
     #[error("the processes cannot be looked at: {0}")]
     Processes(#[from] crate::observe::processes::ListError),
@@ -46,6 +50,9 @@ pub enum RegisterError {
 /// # Errors
 /// When the process does not exist or the registry cannot be written.
 pub fn register(setup: &Setup, what: Declaration) -> Result<Registered, RegisterError> {
+    if let Some(path) = what.root_path.as_ref().filter(|path| !Path::new(path).is_absolute()) {
+        return Err(RegisterError::RelativePath(path.clone()));
+    }
     let process = what.process_id.map(|pid| identify(setup.sampler(), pid)).transpose()?;
     Ok(setup.store.register(&Registration {
         session_id: what.session_id,

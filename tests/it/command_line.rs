@@ -35,7 +35,26 @@ fn a_sound_configuration_is_called_so() {
     assert_eq!(world.run(&["config", "check"]).code, Some(0), "none at all is sound");
     let file = world.write(".config/headcount/config.toml", "[sampling]\ntick = \"500ms\"\n");
     let ran = world.run(&["config", "check"]);
-    assert_eq!((ran.code, ran.stdout), (Some(0), format!("{} is sound\n", file.display())));
+    let said = format!("{} is sound, and so are the policies and rosters that it names\n", file.display());
+    assert_eq!((ran.code, ran.stdout), (Some(0), said));
+}
+
+#[test]
+fn policies_and_rosters_that_a_configuration_names_are_checked_too() {
+    let world = World::new();
+    let text = "rosters = [\"nowhere.toml\"]\n[[policy]]\npath = \"builtin\"\nsettings = { idle_afer = \"2m\" }\n\
+                [[policy]]\npath = \"nowhere.wasm\"\n";
+    let file = world.write("c.toml", text);
+    let ran = world.run(&["--config", file.to_str().unwrap(), "config", "check"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    for part in ["c.toml:1", "nowhere.toml", "c.toml:2", "did you mean `idle_after`?", "c.toml:5", "nowhere.wasm"] {
+        assert!(ran.stderr.contains(part), "{part} in {}", ran.stderr);
+    }
+    let ran = world.run(&["--config", file.to_str().unwrap(), "config", "check", "--json"]);
+    assert_eq!(
+        (ran.code, ran.json()["ok"].as_bool(), ran.json()["problems"].as_array().map(Vec::len)),
+        (Some(2), Some(false), Some(3))
+    );
 }
 
 #[test]

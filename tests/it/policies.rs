@@ -39,7 +39,8 @@ fn where_the_only_policy_runs_for_ever_the_facts_are_there_and_health_is_unknown
     let it = agent(&report, "it");
     assert_eq!((&it["process_id"], &it["status"]), (&idle.pid().into(), &"UNKNOWN".into()));
     assert!(it["metrics"]["memory_mb"].as_f64().unwrap() > 0.0, "{it:#}");
-    assert!(it["activity"]["reason"].as_str().unwrap().contains("longer than"), "{it:#}");
+    assert!(it["activity"]["reason"].as_str().unwrap().contains("deadline"), "{it:#}");
+    assert!(report["policies"][0]["detail"].as_str().unwrap().contains("longer than"), "{report:#}");
 }
 
 #[test]

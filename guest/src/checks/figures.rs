@@ -1,8 +1,8 @@
 //! Checks of an agent's figures against their limits.
 
 use super::{Checker, Rule, limit, over, warning};
-use crate::Activity;
 use crate::text::Bytes;
+use crate::{Activity, MemoryMethod, Outcome};
 
 const CPU_RUNAWAY: Rule = Rule { name: "cpu-runaway", action: "find the busy process in its tree and end it" };
 const MEMORY_HIGH: Rule =
@@ -33,13 +33,17 @@ impl Checker<'_> {
         let Some(bytes) = self.agent.metrics.memory_bytes else {
             return self.unmeasured(&MEMORY_HIGH, weight, &["memory-bytes"]);
         };
-        let found = over(bytes, settings.memory_high_warn, settings.memory_high_fail);
-        self.report(
-            &MEMORY_HIGH,
-            weight,
-            found,
-            format_args!("{} of memory (limit {})", Bytes(bytes), Bytes(limit(found))),
-        );
+        let mut found = over(bytes, settings.memory_high_warn, settings.memory_high_fail);
+        // An estimate counts pages again that a process shares with those it was forked from: it may be a hundred times too high.
+        let measured = self.agent.metrics.memory_method == MemoryMethod::Pss;
+        if let Some(found) = &mut found
+            && !measured
+        {
+            found.outcome = Outcome::Warn;
+        }
+        let how = if measured { "" } else { ", estimated" };
+        let detail = format_args!("{} of memory{how} (limit {})", Bytes(bytes), Bytes(limit(found)));
+        self.report(&MEMORY_HIGH, weight, found, detail);
     }
 
     pub(super) fn memory_growth(&mut self) {

@@ -159,6 +159,13 @@ fn much_memory() {
     assert_eq!(listed(&memory((4 << 30) - 1)), []);
     assert_eq!(listed(&memory(4 << 30)), is(Outcome::Warn, "memory-high: 4 GiB of memory (limit 4 GiB), −13"));
     assert_eq!(listed(&memory(9 << 30)), is(Outcome::Fail, "memory-high: 9 GiB of memory (limit 8 GiB), −25"));
+    // Nobody is degraded for an estimate.
+    let estimated = with(|it| {
+        it.metrics.memory_bytes = Some(90 << 30);
+        it.metrics.memory_method = crate::MemoryMethod::Estimate;
+    });
+    let detail = "memory-high: 90 GiB of memory, estimated (limit 8 GiB), −13";
+    assert_eq!(listed(&estimated), is(Outcome::Warn, detail));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use super::{ERROR, printer};
 use crate::config::{Config, Environment, LoadError, Loaded, load};
+use crate::observe::roster::{FileSource, Source as _};
+use crate::setup::Setup;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,34 +47,46 @@ struct Printed<'a> {
 }
 
 pub fn run(file: Option<&Path>, command: &Command) -> anyhow::Result<ExitCode> {
-    let loaded = load(&Environment::of_process(), file, &[]);
     match command {
-        Command::Check { json: true } => check_as_json(loaded),
-        Command::Check { json: false } => {
-            match loaded?.file {
-                Some(file) => printer::line(&format!("{} is sound", file.display()))?,
-                None => {
-                    printer::line("there is no configuration file; all settings are defaults or from the environment")?
-                }
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Check { json } => check(file, *json),
         Command::Print { origin, json } => {
-            print(&loaded?, *origin, *json)?;
+            print(&load(&Environment::of_process(), file, &[])?, *origin, *json)?;
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn check_as_json(loaded: Result<Loaded, LoadError>) -> anyhow::Result<ExitCode> {
-    let (file, problems) = match loaded {
-        Ok(loaded) => (loaded.file, vec![]),
-        Err(LoadError::Invalid(problems)) => (None, problems.0.iter().map(ToString::to_string).collect()),
-        Err(unreadable) => return Err(unreadable.into()),
+fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
+    let (file, problems) = match Setup::new(file).map_err(|error| error.downcast::<LoadError>()) {
+        Ok(setup) => (setup.loaded.file.clone(), problems(&setup)?),
+        Err(Ok(LoadError::Invalid(problems))) => (None, problems.0.iter().map(ToString::to_string).collect()),
+        Err(Ok(unreadable)) => return Err(unreadable.into()),
+        Err(Err(other)) => return Err(other),
     };
     let ok = problems.is_empty();
-    printer::json(&Checked { schema: "headcount.config-check/1", ok, file, problems })?;
+    if json {
+        printer::json(&Checked { schema: "headcount.config-check/1", ok, file, problems })?;
+    } else if !ok {
+        anyhow::bail!(problems.join("\n"));
+    } else if let Some(file) = file {
+        printer::line(&format!("{} is sound, and so are the policies and rosters that it names", file.display()))?;
+    } else {
+        printer::line("there is no configuration file; all settings are defaults or from the environment")?;
+    }
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(ERROR) })
+}
+
+/// What is wrong with the policies and rosters that a sound configuration names.
+fn problems(setup: &Setup) -> anyhow::Result<Vec<String>> {
+    let place = |key: String| setup.loaded.origins.of(&key);
+    let judge = setup.judge()()?;
+    let policies =
+        judge.refused().map(|(n, name, why)| format!("{}: policy {name}: {why}", place(format!("policy[{n}]"))));
+    let rosters = setup.config().rosters.iter().enumerate().filter_map(|(n, file)| {
+        let error = FileSource::new(file.clone()).read().1?;
+        Some(format!("{}: roster {}: {error}", place(format!("rosters[{n}]")), file.display()))
+    });
+    Ok(policies.chain(rosters).collect())
 }
 
 fn print(loaded: &Loaded, origin: bool, json: bool) -> anyhow::Result<()> {

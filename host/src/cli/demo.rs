@@ -23,8 +23,8 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let rosters = Rosters { files: vec![], given: Some(demo.roster()?) };
     let mut watcher = setup.watcher(rosters)?;
     printer::line(&format!(
-        "{}\nFive stand-in agents now run on this machine, declared as session `{}`. Each second, this is what `headcount status` says \
-         of them, and of any real agents that run here.\n",
+        "{}\nFive stand-in agents now run on this machine, declared as session `{}`. This is what `headcount status` says of them, and \
+         of any real agents that run here, looked at each second.\n",
         "headcount demo".bold(),
         demo::SESSION
     ))?;
@@ -59,29 +59,30 @@ fn screen(tick: &Tick) -> String {
     ours.iter().chain(&others).map(show).collect::<Vec<_>>().join("\n")
 }
 
-/// A text that is shown again and again in the same place; where stdout is no terminal, only its first and last state.
+/// A text that is shown again and again in the same place; where stdout is no terminal, or one too small for it, only its first
+/// and last state.
 #[derive(Default)]
 struct Frame {
-    rows: usize,
+    shown: bool,
+    /// Rows that the text takes which is on the screen now; `None`: it cannot be shown again in its place.
+    rows: Option<usize>,
     last: Option<String>,
 }
 
 impl Frame {
     fn show(&mut self, text: &str) -> std::io::Result<()> {
-        if std::io::stdout().is_terminal() {
-            if self.rows > 0 {
-                // Up to the frame's first line, and clear from there (ECMA-48 CPL and ED).
-                printer::write(&format!("\u{1b}[{}F\u{1b}[J", self.rows))?;
+        let rows = if std::io::stdout().is_terminal() { table::rows_on_screen(text) } else { None };
+        match (self.shown, self.rows, rows) {
+            (false, ..) => {}
+            // Up to the frame's first line, and clear from there (ECMA-48 CPL and ED).
+            (true, Some(up), Some(_)) => printer::write(&format!("\u{1b}[{up}F\u{1b}[J"))?,
+            _ => {
+                self.last = Some(text.to_owned());
+                return Ok(());
             }
-            self.rows = table::rows(text);
-            return printer::write(text);
         }
-        if self.rows == 0 {
-            self.rows = 1;
-            return printer::write(text);
-        }
-        self.last = Some(text.to_owned());
-        Ok(())
+        (self.shown, self.rows, self.last) = (true, rows, None);
+        printer::write(text)
     }
 
     fn finish(&mut self) -> std::io::Result<()> {

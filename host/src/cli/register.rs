@@ -4,6 +4,7 @@ use super::printer;
 use crate::names::{AgentName, SessionId};
 use crate::registering::{self, Declaration};
 use crate::setup::Setup;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,7 @@ pub struct RegisterArgs {
     session_name: Option<String>,
     /// The session's top folder
     #[arg(long, value_name = "DIR")]
-    root_path: Option<String>,
+    root_path: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -51,7 +52,11 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
         specialization: args.specialization,
         process_id: args.pid,
         session_name: args.session_name,
-        root_path: args.root_path,
+        root_path: args
+            .root_path
+            .map(|path| std::path::absolute(&path))
+            .transpose()?
+            .map(|path| path.display().to_string()),
         registered_by: "headcount register".into(),
     };
     let session = declaration.session_id.clone();

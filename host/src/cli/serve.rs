@@ -2,6 +2,7 @@
 
 use crate::mcp;
 use crate::setup::{Rosters, Setup};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,6 +14,9 @@ pub struct Args {
 }
 
 pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
+    if std::io::stdin().is_terminal() {
+        anstream::eprintln!("headcount serves MCP on stdin and stdout, and waits for a client; Ctrl-C ends it.");
+    }
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(mcp::serve_stdio(service))?;

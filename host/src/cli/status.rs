@@ -6,12 +6,14 @@ use crate::query::{self, QueryError};
 use crate::report::{self, Filter, Report, SessionHealth, SourceReport, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::{AuditLine, Outcome, Transport};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = table::LEGEND)]
 pub struct Args {
     /// The session's id, or its name where that is unique [default: all sessions]
     session: Option<String>,
@@ -22,9 +24,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     roster: Vec<PathBuf>,
     /// List only agents with this status or activity; may be given several times
-    #[arg(long, value_name = "WORD")]
+    #[arg(long, value_name = "WORD", ignore_case = true,
+          value_parser = PossibleValuesParser::new(Filter::words()).try_map(|word| word.parse::<Filter>()))]
     only: Vec<Filter>,
-    /// List this many agents of a session at the most
+    /// List this many agents of a session at the most, up to 5000
     #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64,
           value_parser = clap::value_parser!(u64).range(1..=report::MAX_LIMIT as u64))]
     limit: u64,
@@ -91,7 +94,8 @@ fn print(tick: &Tick, mut reports: Vec<Report>, json: bool, one: bool, view: &Vi
         (true, false) => printer::json(&Reports { schema: "headcount.reports/1", reports, sources: sources(tick) }),
         (false, _) if tick.sessions.is_empty() => Ok(printer::write(&table::nobody(&sources(tick)))?),
         (false, _) => {
-            Ok(printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?)
+            printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?;
+            Ok(printer::write(&table::unread(&sources(tick)))?)
         }
     }
 }

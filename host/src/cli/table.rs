@@ -2,17 +2,33 @@
 
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
-    ActivityState, AgentReport, AgentStatus, CheckOutcome, Report, SessionHealth, Sessions, SourceReport, View, word,
+    ActivityState, AgentReport, AgentStatus, CheckOutcome, MetricsReport, Report, SessionHealth, Sessions,
+    SourceReport, View, word,
 };
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
 use std::time::Duration;
+use terminal_size::{Height, Width};
 use unicode_width::UnicodeWidthStr as _;
 
 /// What is said where no agent runs.
 const NOBODY: &str = "No agent runs here: none was found and none is declared.\n\
     `headcount demo` shows what it looks like when some do; `headcount doctor` says what can be seen on this machine.";
+
+/// What is said where none is seen, but not everything could be read.
+const NOBODY_SEEN: &str = "No agent is seen here, but not everything could be read:";
+
+/// What the table's signs mean, for the help text.
+pub const LEGEND: &str = "In the table: the number after a session's health is its score, 100 at best; ~ before what an agent does was \
+    concluded from its processes and not told, ~ before memory is an estimate; ? could not be measured; FDS open descriptors, THR threads, \
+    PROC processes, all of the agent's whole process tree; −25 the points that a check costs; ! who needs somebody.";
+
+/// Below this width a table loses its counts, and says why on a line of its own.
+const NARROW: u16 = 110;
+
+/// Below this width no table can be arranged: it is printed as wide as it is.
+const TOO_NARROW: u16 = 40;
 
 /// One session with its agents.
 pub fn report(report: &Report, view: &View) -> String {
@@ -22,20 +38,27 @@ pub fn report(report: &Report, view: &View) -> String {
             out.push_str(line.trim_end());
             out.push('\n');
         }
+    } else if report.agent_count > 0 {
+        let _ = writeln!(out, "  none of them matches --only");
     }
-    let shown: Vec<&str> = report.agents.iter().map(|a| a.agent_id.as_str()).collect();
+    for check in report.session_checks.iter().filter(|c| matches!(c.outcome, CheckOutcome::Fail | CheckOutcome::Warn)) {
+        let _ = writeln!(out, "  {} {}", "·".yellow(), check.detail);
+    }
     for attention in &report.attention {
-        let who = attention.agent_id.as_deref().unwrap_or("the session");
-        // Of an agent that the view leaves out, nothing is said here either.
-        if view.only.is_empty() || attention.agent_id.is_none() || shown.contains(&who) {
-            let _ =
-                writeln!(out, "  {} {}: {}. {}", "!".yellow(), who.bold(), attention.why, attention.action.dimmed());
-        }
+        let agent = report.agents.iter().find(|a| Some(&a.agent_id) == attention.agent_id.as_ref());
+        let who = match (agent, &attention.agent_id) {
+            (Some(agent), _) => name(agent),
+            (None, None) => "the session".to_owned(),
+            // Of an agent that the view leaves out, nothing is said here either.
+            (None, Some(_)) if !view.only.is_empty() => continue,
+            (None, Some(id)) => id.clone(),
+        };
+        let _ = writeln!(out, "  {} {}: {} → {}", "!".yellow(), who.bold(), attention.why, attention.action.dimmed());
     }
     if report.truncated {
-        let _ = writeln!(out, "  … more agents: raise --limit or narrow with --only");
+        let (shown, all) = (report.agents.len(), report.agent_count);
+        let _ = writeln!(out, "  {shown} of {all} agents shown: raise --limit or narrow with --only");
     }
-    out.push_str(&unread(&report.sources));
     for policy in report.policies.iter().filter(|p| p.outcome != "verdict") {
         let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
         let _ = writeln!(out, "  {} policy {}: {detail}", "not judged:".red(), policy.name);
@@ -45,7 +68,8 @@ pub fn report(report: &Report, view: &View) -> String {
 
 /// What is said where there is no session.
 pub fn nobody(sources: &[SourceReport]) -> String {
-    format!("{NOBODY}\n{}", unread(sources))
+    let all_read = sources.iter().all(|s| s.ok);
+    format!("{}\n{}", if all_read { NOBODY } else { NOBODY_SEEN }, unread(sources))
 }
 
 /// The sources that could not be read.
@@ -65,7 +89,11 @@ fn headline(report: &Report) -> String {
         SessionHealth::Critical => health.red().to_string(),
         SessionHealth::Empty | SessionHealth::Unknown => health.dimmed().to_string(),
     };
-    let mut line = format!("{}  {health}", report.session_id.bold());
+    let mut line = report.session_id.bold().to_string();
+    if report.session_name != report.session_id && !report.session_id.starts_with(&report.session_name) {
+        let _ = write!(line, " “{}”", report.session_name);
+    }
+    let _ = write!(line, "  {health}");
     if let Some(score) = report.session_score {
         let _ = write!(line, " {score}");
     }
@@ -85,19 +113,29 @@ fn headline(report: &Report) -> String {
 
 fn agents(report: &Report) -> String {
     let mut table = plain();
-    table.set_header(header(&["", "AGENT", "STATUS", "DOING", "CPU %", "MEMORY", "FDS", "THR", "PROC", "WHY"]));
+    let narrow = table.width().is_some_and(|width| (TOO_NARROW..NARROW).contains(&width));
+    let mut names = vec!["", "AGENT", "STATUS", "DOING", "CPU %", "MEMORY"];
+    if !narrow {
+        names.extend(["FDS", "THR", "PROC", "WHY"]);
+    }
+    table.set_header(header(&names));
     for column in 4..=8 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     for agent in &report.agents {
-        table.add_row(row(agent));
+        table.add_row(row(agent, narrow));
     }
-    table.to_string()
+    if !narrow {
+        return table.to_string();
+    }
+    // The reasons go below: a column of ten letters for them would take as many lines.
+    let reasons = report.agents.iter().map(|agent| format!("\n    {}: {}", name(agent), why(agent)));
+    table.to_string() + &reasons.collect::<String>()
 }
 
-fn row(agent: &AgentReport) -> Vec<Cell> {
+fn row(agent: &AgentReport, narrow: bool) -> Vec<Cell> {
     let m = agent.metrics.as_ref();
     let color = match agent.status {
         AgentStatus::Active => Color::Green,
@@ -105,19 +143,32 @@ fn row(agent: &AgentReport) -> Vec<Cell> {
         AgentStatus::Failed => Color::Red,
         AgentStatus::Offline | AgentStatus::Unknown => Color::DarkGrey,
     };
-    let count = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
-    vec![
+    let mut cells = vec![
         Cell::new("●").fg(color),
         Cell::new(name(agent)),
         Cell::new(word(&agent.status)).fg(color),
         doing(agent),
         Cell::new(m.and_then(|m| m.cpu_percent).map_or_else(|| "?".to_owned(), |cpu| format!("{cpu:.1}"))),
-        Cell::new(m.and_then(|m| m.memory_mb).map_or_else(|| "?".to_owned(), mebibytes)),
-        count(m.and_then(|m| m.file_descriptors)),
-        count(m.and_then(|m| m.thread_count)),
-        count(m.and_then(|m| m.process_count)),
-        Cell::new(why(agent)),
-    ]
+        Cell::new(m.map_or_else(|| "?".to_owned(), memory)),
+    ];
+    if !narrow {
+        let count = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
+        cells.push(count(m.and_then(|m| m.file_descriptors)));
+        cells.push(count(m.and_then(|m| m.thread_count)));
+        cells.push(count(m.and_then(|m| m.process_count)));
+        cells.push(Cell::new(why(agent)));
+    }
+    cells
+}
+
+/// A `~` marks what was estimated.
+fn memory(m: &MetricsReport) -> String {
+    let estimated = if m.memory_method == "pss" { "" } else { "~" };
+    match m.memory_mb {
+        Some(mb) if mb > 0.0 => format!("{estimated}{}", mebibytes(mb)),
+        Some(mb) => mebibytes(mb),
+        None => "?".to_owned(),
+    }
 }
 
 /// The name, and the id where the name does not say it already.
@@ -167,11 +218,13 @@ pub fn sessions(sessions: &Sessions) -> String {
     table.to_string()
 }
 
-/// How many rows of the terminal `text` takes, long lines wrapped; one for each line where the width is not known.
-pub fn rows(text: &str) -> usize {
-    let width = Table::new().width().map_or(usize::MAX, |w| usize::from(w.max(1)));
+/// Whether `text`, long lines wrapped, can be shown again and again in one place; and how many rows it takes.
+pub fn rows_on_screen(text: &str) -> Option<usize> {
+    let (Width(width), Height(height)) = terminal_size::terminal_size()?;
     let plain = anstream::adapter::strip_str(text).to_string();
-    plain.lines().map(|line| line.width().div_ceil(width).max(1)).sum()
+    let width = usize::from(width.max(1));
+    let rows = plain.lines().map(|line| line.width().div_ceil(width).max(1)).sum();
+    (rows < usize::from(height)).then_some(rows)
 }
 
 /// How long each part of one look took.
@@ -194,7 +247,10 @@ pub fn timings(tick: &Tick, report: Duration, total: Duration) -> String {
 
 fn plain() -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).enforce_styling();
+    table.load_style(presets::NOTHING).enforce_styling();
+    if table.width().is_some_and(|width| width >= TOO_NARROW) {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
     table
 }
 
@@ -203,7 +259,11 @@ fn header(names: &[&str]) -> Vec<Cell> {
 }
 
 fn mebibytes(mb: f64) -> String {
-    if mb >= 1024.0 { format!("{:.1} GiB", mb / 1024.0) } else { format!("{mb:.0} MiB") }
+    match mb {
+        mb if mb >= 1024.0 => format!("{:.1} GiB", mb / 1024.0),
+        mb if mb >= 10.0 || mb == 0.0 => format!("{mb:.0} MiB"),
+        mb => format!("{mb:.1} MiB"),
+    }
 }
 
 fn plural(n: usize, what: &str) -> String {

@@ -5,6 +5,7 @@
 use crate::config::make_private;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -52,9 +53,9 @@ impl SealedCache {
         }
         seals.retain(|file, _| files.contains(file));
         for file in files {
-            if !seals.contains_key(&file) {
-                let digest = digest(&fs::read(self.folder.join(&file))?);
-                seals.insert(file, digest);
+            let path = self.folder.join(&file);
+            if let Entry::Vacant(unsealed) = seals.entry(file) {
+                unsealed.insert(digest(&fs::read(path)?));
             }
         }
         let new = self.folder.join(format!("{SEALS}.{}", std::process::id()));

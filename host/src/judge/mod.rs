@@ -86,6 +86,12 @@ impl Judge {
         Ok(Self { runtime, chain, clock })
     }
 
+    /// The policies that could not be loaded, by their place in the configuration, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (usize, &str, &Outcome)> {
+        let places = self.chain.iter().enumerate();
+        places.filter_map(|(place, link)| Some((place, link.name.as_str(), link.policy.as_ref().err()?)))
+    }
+
     /// Runs the chain over one snapshot. Blocks for as long as the policies take: never call it on an async thread.
     pub fn judge(&self, facts: &Snapshot) -> Judgement {
         rows::with_snapshot(facts, |snapshot| {
@@ -123,7 +129,7 @@ impl Link {
         match loaded {
             Ok(policy) => Ok(Self { name, policy: Ok(policy) }),
             Err(LoadError::Policy { outcome, .. }) => {
-                tracing::error!(policy = %name, "{outcome}");
+                tracing::debug!(policy = %name, "{outcome}");
                 Ok(Self { name, policy: Err(outcome) })
             }
             Err(engine @ LoadError::Engine(_)) => Err(engine),

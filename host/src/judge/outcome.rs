@@ -74,8 +74,8 @@ impl fmt::Display for Outcome {
             }
             Self::Flood(limit) => write!(f, "its answer was larger than {} MiB", limit / MIB),
             Self::BadSettings(problems) => {
-                f.write_str("its settings are wrong:")?;
-                problems.iter().try_for_each(|p| write!(f, " {}: {};", p.path, p.message))
+                let problems: Vec<_> = problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect();
+                write!(f, "its settings are wrong: {}", problems.join("; "))
             }
             Self::WrongVersion(what) | Self::NotAPolicy(what) => f.write_str(what),
         }

@@ -9,7 +9,7 @@ use crate::store::audit::Outcome;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ProtocolVersion};
 use rmcp::{RoleServer, service::RequestContext};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
 
 /// What `get_session_status` takes.
@@ -26,10 +26,10 @@ pub struct Arguments {
     include_health: bool,
     /// List only agents with one of these statuses (ACTIVE, DEGRADED, FAILED, OFFLINE, UNKNOWN) or activities (working,
     /// waiting_for_input, idle, stalled, finished, dead, unknown). Totals, health and attention are of the whole session all the same.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     only: Vec<String>,
     /// List this many agents at the most.
-    #[serde(default = "default_limit")]
+    #[serde(default = "default_limit", deserialize_with = "or_limit")]
     #[schemars(range(min = 1, max = report::MAX_LIMIT))]
     limit: u64,
     /// Where to go on: `next_cursor` of the answer before.
@@ -43,6 +43,15 @@ fn yes() -> bool {
 
 fn default_limit() -> u64 {
     report::DEFAULT_LIMIT as u64
+}
+
+/// Many clients send null for what they leave out.
+fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
+fn or_limit<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    Option::deserialize(from).map(|limit| limit.unwrap_or_else(default_limit))
 }
 
 impl Arguments {

@@ -44,6 +44,9 @@ impl Sessions {
             self.sessions.insert(session.id.to_string(), declared_session(session, &me, earliest));
         }
         for agent in declared.agents {
+            if let Some(known) = &agent.known {
+                self.complete(known);
+            }
             self.rows.push(declared_row(agent));
         }
         for known in census.undeclared() {
@@ -55,10 +58,26 @@ impl Sessions {
             }
             self.rows.push(discovered_row(session, known));
         }
+        for known in census.undeclared() {
+            self.complete(known);
+        }
         for row in &self.rows {
             if let Some(session) = self.sessions.get_mut(&row.session) {
                 session.created_at_ms = session.created_at_ms.into_iter().chain(row.agent.created_at_ms).min();
             }
+        }
+    }
+
+    /// A session that was found by itself and has been declared by its id keeps its folder and its name, unless others were
+    /// declared.
+    fn complete(&mut self, known: &Known) {
+        let Some(session) = self.sessions.get_mut(&known.session).filter(|session| session.root_path.is_empty()) else {
+            return;
+        };
+        let found = discovered_session(known);
+        session.root_path = found.root_path;
+        if session.name == session.id {
+            session.name = found.name;
         }
     }
 

@@ -122,7 +122,7 @@ fn activity(v: &judge::AgentVerdict) -> ActivityReport {
 /// What an agent does where no policy came to a verdict: nobody knows, and why.
 fn not_judged(policies: &[Evaluation]) -> ActivityReport {
     let reason = match policies.last() {
-        Some(policy) => format!("not judged: policy {}: {}", policy.name, policy.outcome),
+        Some(policy) => format!("not judged: policy {}: {}", policy.name, policy.outcome.name()),
         None => "not judged: there is no policy".to_owned(),
     };
     ActivityReport {

@@ -144,7 +144,7 @@ fn without_a_verdict_the_facts_are_there_and_health_is_unknown() {
     let agent = &report.agents[0];
     assert_eq!(agent.status, AgentStatus::Unknown);
     assert_eq!(agent.metrics.as_ref().unwrap().memory_mb, Some(100.0));
-    assert!(agent.activity.reason.contains("longer than 250 ms"), "{}", agent.activity.reason);
+    assert!(agent.activity.reason.contains("deadline"), "{}", agent.activity.reason);
     assert_eq!(report.policies[0].outcome, "deadline");
 }
 

@@ -66,6 +66,13 @@ pub enum Filter {
 }
 
 impl Filter {
+    /// Every word that can be asked for, in small letters.
+    pub fn words() -> Vec<String> {
+        let statuses = AgentStatus::ALL.iter().map(|s| word(s).to_lowercase());
+        let activities = ActivityState::ALL.iter().map(word).filter(|w| w != "unknown");
+        statuses.chain(activities).collect()
+    }
+
     /// Whether an agent with this status and activity is meant.
     pub fn matches(self, status: AgentStatus, activity: ActivityState) -> bool {
         match self {

@@ -35,7 +35,7 @@ fn where_the_only_policy_fails_the_facts_are_there_and_nothing_is_claimed_of_the
     assert_eq!(report.agents.len(), 2);
     for agent in &report.agents {
         assert_eq!(agent.status, report::AgentStatus::Unknown);
-        assert_eq!(agent.activity.reason, "not judged: policy misbehaving: it declined to judge: not today");
+        assert_eq!(agent.activity.reason, "not judged: policy misbehaving: declined");
         assert_eq!(agent.metrics.as_ref().unwrap().cpu_percent, Some(1.5));
     }
 }

@@ -95,7 +95,7 @@ fn settings_that_a_policy_refuses_are_named() {
     let problem = SettingsProblem { path: "/do".into(), message: "not this".into() };
     let outcome = misbehaving("refuse-settings").err().unwrap();
     assert_eq!(outcome, Outcome::BadSettings(vec![problem]));
-    assert_eq!(outcome.to_string(), "its settings are wrong: /do: not this;");
+    assert_eq!(outcome.to_string(), "its settings are wrong: /do: not this");
     let outcome = builtin(r#"{"stall_afer":"10m"}"#).err().unwrap();
     assert!(outcome.to_string().contains("stall_after"), "{outcome}");
 }

@@ -12,6 +12,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What the first look may spend on proportional set sizes at the least.
+const FIRST_BUDGET: Duration = Duration::from_millis(60);
+
 /// The agents' trees and what they have used so far.
 pub(super) struct Forest {
     clock: Arc<dyn Clock>,
@@ -88,8 +91,10 @@ impl Forest {
         }
         let look = table.look();
         let turns = memory::turns(table.rows(), owned.iter().map(|&(pid, _)| pid), look);
-        let until = self.clock.now().steady + self.pss_budget;
-        for pid in self.budget.choose(&turns, self.pss_budget, look) {
+        // The first look is followed by a wait for the second anyway, and nothing is known yet.
+        let budget = if look == 1 { self.pss_budget.max(FIRST_BUDGET) } else { self.pss_budget };
+        let until = self.clock.now().steady + budget;
+        for pid in self.budget.choose(&turns, budget, look) {
             let read = table.read_pss(pid);
             if let Some(row) = table.rows_mut().get_mut(&pid) {
                 let private = row.usage.private();

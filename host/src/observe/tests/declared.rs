@@ -7,6 +7,7 @@ use crate::observe::roster::{FileSource, Locator};
 use crate::observe::tests::world;
 use regex::Regex;
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn a_declared_agent_that_is_found_too_is_one_row() {
@@ -63,6 +64,19 @@ fn an_agent_in_the_folder_of_a_declared_session_joins_it() {
     let seen = scene.look();
     assert_eq!(seen.iter().map(|snapshot| snapshot.session.id.as_str()).collect::<Vec<_>>(), ["empty", "shop"]);
     assert_eq!(names(&seen), [vec![], vec!["claude"]]);
+}
+
+#[test]
+fn a_found_session_that_is_declared_by_its_id_keeps_its_folder_and_name() {
+    let disk = tempfile::tempdir().unwrap();
+    let start = |world: &mut World, _: &Path| {
+        world.start(10, 1, &["claude"], disk.path());
+    };
+    let found = Scene::new(vec![], start).look().remove(0).session;
+    let declared = session(&found.id, vec![agent("alice", pid(10))]);
+    let seen = Scene::new(vec![roster("roster:x", vec![declared])], start).look();
+    assert_eq!(names(&seen), [["alice"]]);
+    assert_eq!((&seen[0].session.root_path, &seen[0].session.name), (&found.root_path, &found.name));
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn probe(table: &Table) -> Vec<Ability> {
                 .to_owned(),
         }
     });
-    let rights = "the others belong to other users: run as their user, or as root with CAP_SYS_PTRACE";
+    let rights = "the others belong to other users or are protected by the kernel: run as their user, or as root with CAP_SYS_PTRACE";
     found.push(share("storage and system call IO", &living, rights, |pid| files.io(pid).map(drop)));
     found.push(share("memory with shared pages split (PSS)", &living, rights, |pid| files.pss(pid).map(drop)));
     let count = if files.fd_size_is_count() { "" } else { "; kernel older than 6.2: counted one by one" };
