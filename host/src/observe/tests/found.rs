@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 fn project(disk: &Path, name: &str) -> std::path::PathBuf {
-    fs::create_dir_all(disk.join(name).join(".git")).unwrap();
+    headcount_tests::repository(&disk.join(name));
     disk.join(name)
 }
 

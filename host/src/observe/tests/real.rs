@@ -31,7 +31,7 @@ impl Stage {
         for name in ["claude", "codex"] {
             fs::copy("/bin/sh", disk.join("bin").join(name)).unwrap();
         }
-        fs::create_dir_all(disk.join("shop/.git")).unwrap();
+        headcount_tests::repository(&disk.join("shop"));
         Self { disk, running: Vec::new(), _removed_when_dropped: folder }
     }
 
