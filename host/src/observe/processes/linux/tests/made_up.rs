@@ -336,3 +336,20 @@ fn when_too_many_hang_the_others_are_told_so() {
         drop(nix::fcntl::open(&tree.path(pid, "cmdline"), held, nix::sys::stat::Mode::empty()));
     }
 }
+
+#[test]
+fn only_a_procfs_shows_this_process() {
+    let tree = Tree::new();
+    let mut listing = Vec::new();
+    let mut shows_us = |root: &std::path::Path| {
+        let mut files = super::super::files::Files::open(root).unwrap();
+        files.list(&mut listing).unwrap();
+        files.shows_us(&listing)
+    };
+    assert!(!shows_us(tree.folder.path()), "an empty folder");
+    std::os::unix::fs::symlink("7", tree.folder.path().join("self")).unwrap();
+    assert!(!shows_us(tree.folder.path()), "a link to nobody");
+    tree.put(actor(7, 1, 500));
+    assert!(shows_us(tree.folder.path()));
+    assert!(shows_us(std::path::Path::new("/proc")));
+}
