@@ -140,4 +140,8 @@ fn the_registry_is_a_roster() {
     assert_eq!(backend.process, Locator::Exactly { machine, id: ProcessId { pid: 7, start: 5 } });
     assert!(shop.agents.iter().any(|agent| agent.process == Locator::Elsewhere));
     assert!(Arc::ptr_eq(&roster, &source.read().0));
+    fs::remove_file(store.path()).unwrap();
+    fs::create_dir(store.path()).unwrap();
+    let (kept, error) = source.read();
+    assert!(Arc::ptr_eq(&roster, &kept) && error.unwrap().ends_with("headcount.db: is not a regular file"));
 }
