@@ -353,3 +353,19 @@ fn only_a_procfs_shows_this_process() {
     assert!(shows_us(tree.folder.path()));
     assert!(shows_us(std::path::Path::new("/proc")));
 }
+
+#[test]
+fn a_program_that_was_read_while_it_began_is_read_again_when_it_has_run() {
+    let mut tree = Tree::new();
+    tree.put(actor(100, 1, 500));
+    tree.write(100, "cmdline", "");
+    let argv = |tree: &Tree| match &tree.sampler.get(100).unwrap().details {
+        Details::Read(program) => program.argv.clone(),
+        Details::Pending => panic!("not read"),
+    };
+    tree.measure(ROOT);
+    assert_eq!(argv(&tree), Ok(vec![]));
+    tree.put(Actor { own: 1, ..actor(100, 1, 500) });
+    tree.measure(ROOT);
+    assert_eq!(argv(&tree), Ok(vec!["actor".to_owned()]));
+}
