@@ -13,12 +13,13 @@
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
 //! | [`store`] | registry, audit log |
-//! | [`config`], [`names`], [`clock`] | the only readers of settings and clocks; what may be a name |
+//! | [`config`], [`names`], [`clock`], [`files`] | the only readers of settings and clocks; what may be a name; files that are not trusted |
 
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod demo;
+pub mod files;
 pub mod history;
 pub mod judge;
 pub mod mcp;

@@ -20,7 +20,7 @@ fn acts(text: &str) -> bool {
 /// A process with a hostile command line in a hostile folder, which is found by itself.
 fn hostile_process(world: &World) -> StandIn {
     let folder = world.path(HOSTILE);
-    fs::create_dir_all(folder.join(".git")).unwrap();
+    headcount_tests::repository(&folder);
     let adjust = |command: &mut std::process::Command| {
         command.arg0("claude").env("HOSTILE", HOSTILE).current_dir(&folder);
     };

@@ -102,7 +102,7 @@ fn a_pid_that_nobody_has_is_a_dead_agent() {
 fn an_agent_is_found_by_what_it_runs_in_the_session_of_its_project() {
     let world = World::new();
     let project = world.path("shop");
-    fs::create_dir_all(project.join(".git")).unwrap();
+    headcount_tests::repository(&project);
     fs::create_dir_all(project.join("src")).unwrap();
     let adjust = |command: &mut std::process::Command| {
         command.arg0("claude").current_dir(project.join("src"));

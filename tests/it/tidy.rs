@@ -110,7 +110,7 @@ const LAYERS: [&[&str]; 8] = [
     &["history"],
     &["observe"],
     &["store"],
-    &["config", "names", "clock"],
+    &["config", "names", "clock", "files"],
 ];
 
 #[test]

@@ -22,12 +22,11 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let demo = Demo::start(&std::env::current_exe()?)?;
     let rosters = Rosters { files: vec![], given: Some(demo.roster()?) };
     let mut watcher = setup.watcher(rosters)?;
-    printer::line(&format!(
-        "{}\nFive stand-in agents now run on this machine, declared as session `{}`. This is what `headcount status` says of them, and \
-         of any real agents that run here, looked at each second.\n",
-        "headcount demo".bold(),
-        demo::SESSION
-    ))?;
+    printer::line(&"headcount demo".bold().to_string())?;
+    let intro = "Five stand-in agents now run on this machine. This is what `headcount status` says of them, and of any real agents that run \
+                 here, looked at each second.";
+    printer::prose(intro, "")?;
+    printer::line("")?;
     let mut frame = Frame::default();
     frame.show(&screen(&watcher.look()?))?;
     for _ in 0..args.seconds {
@@ -37,16 +36,18 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     frame.finish()?;
     printer::line(&format!("\n{}", "Line by line".bold()))?;
     for (name, explanation) in demo::explanations() {
-        printer::line(&format!("  {} {explanation}", format!("{name:<9}").bold()))?;
+        printer::prose(&format!("  {} {explanation}", format!("{name:<9}").bold()), "            ")?;
     }
     drop(demo);
-    printer::line(&format!(
-        "\nThe stand-ins have been ended. Next: {} looks at your own agents, {} serves the same answer to MCP clients, and {} says what can \
-         be seen on this machine.",
+    printer::line("")?;
+    let next = format!(
+        "The stand-ins have been ended. Next: {} looks at your own agents, {} serves the same answer to MCP clients, and {} says what can be \
+         seen on this machine.",
         "headcount status".bold(),
         "headcount serve".bold(),
         "headcount doctor".bold()
-    ))?;
+    );
+    printer::prose(&next, "")?;
     Ok(ExitCode::SUCCESS)
 }
 

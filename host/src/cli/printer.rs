@@ -11,6 +11,20 @@ pub fn line(text: &str) -> io::Result<()> {
     write(&format!("{text}\n"))
 }
 
+/// Writes prose, its lines broken between words where stdout is a terminal; those after the first begin with `indent`.
+///
+/// # Errors
+/// As [`line`].
+pub fn prose(text: &str, indent: &str) -> io::Result<()> {
+    match terminal_size::terminal_size_of(io::stdout()) {
+        Some((terminal_size::Width(width), _)) => {
+            let options = textwrap::Options::new(usize::from(width.max(20))).subsequent_indent(indent);
+            line(&textwrap::fill(text, options))
+        }
+        None => line(text),
+    }
+}
+
 /// Writes `text` as it is.
 ///
 /// # Errors

@@ -5,9 +5,13 @@ use super::layers::{Flag, defaults};
 use super::problem::{Origins, Problems};
 use super::toml::{parse, typed};
 use super::types::Config;
+use crate::files::read_small_text;
 use schemars::{Schema, schema_for};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+
+/// Largest configuration file.
+const MAX_FILE: u64 = 1 << 20;
 
 /// The effective configuration.
 #[derive(Debug, Clone)]
@@ -76,9 +80,15 @@ fn find(environment: &Environment, file: Option<&Path>) -> Result<Option<(PathBu
     } else {
         return Ok(None);
     };
-    match fs::read_to_string(&file) {
+    match read_small_text(&file, MAX_FILE) {
         Ok(text) => Ok(Some((file, text))),
-        Err(error) if named_by == "default" && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // Also where a home is no directory, as `/dev/null` is for users of services.
+        Err(error)
+            if named_by == "default"
+                && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
         Err(source) => Err(LoadError::Unreadable { file, named_by, source }),
     }
 }

@@ -6,8 +6,7 @@ use super::call::{describe, validate_settings};
 use super::engine::Runtime;
 use super::limits::{Guard, Limits};
 use super::outcome::{LoadError, Outcome};
-use std::fs::File;
-use std::io::Read as _;
+use crate::files::read_small;
 use std::path::Path;
 use wasmtime::component::{Component, Linker, types::ComponentItem};
 
@@ -50,9 +49,12 @@ impl Policy {
     /// As [`Policy::load`]; a file that cannot be read is [`Outcome::NotAPolicy`] too.
     pub fn load_file(runtime: &Runtime, path: &Path, settings: &str, limits: Limits) -> Result<Self, LoadError> {
         let name = path.display().to_string();
-        match read_capped(path) {
+        match read_small(path, MAX_FILE) {
             Ok(bytes) => Self::load(runtime, &name, &bytes, settings, limits),
-            Err(why) => Err(LoadError::Policy { name, outcome: Outcome::NotAPolicy(why) }),
+            Err(error) => {
+                let why = format!("its file cannot be read: {error}");
+                Err(LoadError::Policy { name, outcome: Outcome::NotAPolicy(why) })
+            }
         }
     }
 
@@ -73,17 +75,6 @@ impl Policy {
         let digest = digest(bytes);
         Ok(Self { pre, settings: settings.to_owned(), limits, description, digest })
     }
-}
-
-/// Reads no more than a policy can have, whatever the file is.
-fn read_capped(path: &Path) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|e| format!("its file cannot be read: {e}"))?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| format!("its file cannot be read: {e}"))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("its file is larger than {} MiB", MAX_FILE >> 20));
-    }
-    Ok(bytes)
 }
 
 /// The first eight bytes tell a component, a core module, text and machine code apart.

@@ -177,7 +177,7 @@ impl Census {
         known.retain(|id, known| {
             if has_ended(*id, table) {
                 let ended = *known.ended.get_or_insert(now);
-                declared.contains(id) || (known.discovered && now.saturating_sub(ended) <= *keep_ended)
+                declared.contains(id) || (known.discovered && now.saturating_sub(ended) < *keep_ended)
             } else {
                 // One that lives and is no agent now has become another program, or is part of another agent.
                 declared.contains(id) || heads.contains(id)

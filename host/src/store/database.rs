@@ -2,16 +2,34 @@
 
 use super::private;
 use crate::config::make_private;
+use crate::files::regular_or_missing;
 use crate::names::BadName;
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-/// How long a writer waits for another one.
-const BUSY: Duration = Duration::from_secs(2);
+/// What the database is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Reading,
+    Writing,
+}
+
+impl Use {
+    /// How long it waits for those who use the database too. A reader comes again in a moment, and knows what it read
+    /// before; what a writer brings would be lost.
+    fn patience(self) -> Duration {
+        match self {
+            Self::Reading => Duration::from_millis(100),
+            Self::Writing => Duration::from_secs(2),
+        }
+    }
+}
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
 const MIGRATIONS: [&str; 1] = ["
@@ -90,7 +108,9 @@ pub struct Store {
 #[derive(Debug)]
 struct Open {
     connection: Connection,
+    /// `None`: it does not notice what others write, and is not used again.
     file: Option<FileId>,
+    writes: bool,
 }
 
 /// Which file a path names, as long as it is open.
@@ -109,7 +129,7 @@ impl Store {
 
     /// Runs `work` in one transaction that writes.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        self.with(|connection| {
+        self.with(Use::Writing, |connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
             transaction.commit()?;
@@ -124,48 +144,120 @@ impl Store {
     ) -> Result<Option<T>, StoreError> {
         let path = self.path();
         match path.try_exists() {
-            Ok(true) => self.with(|connection| work(connection)).map(Some),
+            Ok(true) => self.with(Use::Reading, |connection| work(connection)).map(Some),
             Ok(false) => Ok(None),
             Err(source) => Err(StoreError::Unreachable { path, source }),
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    fn with<T>(
+        &self,
+        purpose: Use,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         let path = self.path();
         let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = match slot.take() {
-            Some(open) if open.file.is_some() && open.file == file_id(&path) => open,
-            _ => open(&self.dir, &path)?,
+            Some(open)
+                if (open.writes || purpose == Use::Reading) && open.file.is_some() && open.file == file_id(&path) =>
+            {
+                open
+            }
+            _ => open(&self.dir, &path, purpose)?,
         };
-        let done = work(&mut open.connection).map_err(|source| failure(&path, source))?;
+        let waiting = open.connection.busy_timeout(purpose.patience());
+        let done = waiting.and_then(|()| work(&mut open.connection)).map_err(|source| failure(&path, source))?;
         // Only now: after a failure the next use begins afresh.
         *slot = Some(open);
         Ok(done)
     }
 }
 
-fn open(dir: &Path, path: &Path) -> Result<Open, StoreError> {
+fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
+    // A pipe in the place of any of SQLite's files would be waited for without end.
+    for side in ["", "-wal", "-shm", "-journal"] {
+        let mut file = OsString::from(path);
+        file.push(side);
+        refuse_special(Path::new(&file))?;
+    }
+    if purpose == Use::Writing {
+        return open_to_write(dir, path, purpose);
+    }
+    let failed = |source| failure(path, source);
+    let (found, file) = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        Err(error) if needs_writing(&error) => (connect_unchanging(path), None),
+        found => (found, file_id(path)),
+    };
+    let (connection, version) = found.map_err(failed)?;
+    match version {
+        VERSION => Ok(Open { connection, file, writes: false }),
+        found if found > VERSION => Err(StoreError::Newer { path: path.into(), found, known: VERSION }),
+        _ => {
+            drop(connection);
+            open_to_write(dir, path, purpose)
+        }
+    }
+}
+
+/// Opens the database without the right to write, and says which version it has.
+fn connect(path: impl AsRef<Path>, flags: OpenFlags) -> rusqlite::Result<(Connection, u32)> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(Use::Reading.patience())?;
+    let version = version(&connection)?;
+    Ok((connection, version))
+}
+
+/// Opens a database that nothing can be written beside, as on a full disk or one that is mounted for reading only. What
+/// stands in the write-ahead log alone is not seen then, nor what others change meanwhile.
+fn connect_unchanging(path: &Path) -> rusqlite::Result<(Connection, u32)> {
+    let mut uri = "file:".to_owned();
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(byte.into()),
+            _ => {
+                let _ = write!(uri, "%{byte:02X}");
+            }
+        }
+    }
+    uri.push_str("?immutable=1");
+    connect(uri, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// Whether SQLite could not read because even a reader of a write-ahead log writes beside it.
+fn needs_writing(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{CannotOpen, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | DiskFull | PermissionDenied | ReadOnly | SystemIoFailure))
+}
+
+/// Refuses what is there and is no plain file.
+fn refuse_special(path: &Path) -> Result<(), StoreError> {
+    regular_or_missing(path).map_err(|source| StoreError::Unreachable { path: path.into(), source })
+}
+
+fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
     let unreachable = |source| StoreError::Unreachable { path: path.into(), source };
     make_private(dir).map_err(unreachable)?;
+    let turns = dir.join("headcount.lock");
+    refuse_special(&turns)?;
     // SQLite does not wait while another process turns a new file into a write-ahead log, so they take turns.
-    let turn = private().append(true).open(dir.join("headcount.lock")).map_err(unreachable)?;
-    lock(&turn).map_err(unreachable)?;
+    let turn = private().append(true).open(turns).map_err(unreachable)?;
+    lock(&turn, purpose.patience()).map_err(unreachable)?;
     // Made by us first, because SQLite would let others read it; its side files take over the mode.
     private().append(true).open(path).map_err(unreachable)?;
     let failed = |source| failure(path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.busy_timeout(purpose.patience()).map_err(failed)?;
     let found = prepare(&mut connection).map_err(failed)?;
     if found > VERSION {
         return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
     }
-    Ok(Open { connection, file: file_id(path) })
+    Ok(Open { connection, file: file_id(path), writes: true })
 }
 
-/// Locks a file until it is closed, but waits for its owner no longer than [`BUSY`].
-fn lock(file: &File) -> io::Result<()> {
+/// Locks a file until it is closed, but waits for its owner no longer than `patience`.
+fn lock(file: &File, patience: Duration) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
-    for _ in 0..BUSY.as_millis() / PAUSE.as_millis() {
+    for _ in 0..patience.as_millis() / PAUSE.as_millis() {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
@@ -178,8 +270,6 @@ fn lock(file: &File) -> io::Result<()> {
 /// Sets the connection up and brings the schema up to date. Returns the version found, which may be newer than ours; then
 /// nothing was changed.
 fn prepare(connection: &mut Connection) -> rusqlite::Result<u32> {
-    let version =
-        |connection: &Connection| connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     let found = version(connection)?;
     if found > VERSION {
         return Ok(found);
@@ -200,6 +290,11 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<u32> {
     Ok(found)
 }
 
+/// How many steps of the schema were taken.
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 fn failure(path: &Path, source: rusqlite::Error) -> StoreError {
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path: path.into() },
@@ -217,4 +312,22 @@ fn file_id(path: &Path) -> Option<FileId> {
 #[cfg(not(unix))]
 fn file_id(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|_| (0, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_read_where_nothing_can_be_written_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let odd = dir.path().join("a ?#%20ü");
+        let store = Store::at(&odd);
+        store.write(|connection| connection.execute("INSERT INTO session VALUES ('shop', NULL, NULL)", [])).unwrap();
+        drop(store);
+        let (connection, version) = connect_unchanging(&odd.join("headcount.db")).unwrap();
+        let count = connection.query_row("SELECT count(*) FROM session", [], |row| row.get::<_, u32>(0)).unwrap();
+        assert_eq!((version, count), (VERSION, 1));
+        assert!(connection.execute("DELETE FROM session", []).is_err());
+    }
 }

@@ -107,6 +107,22 @@ fn only_the_default_file_may_be_missing() {
     assert!(matches!(load(&environment(None), None, &[]), Err(LoadError::Unreadable { .. })));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_no_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("config.toml");
+    crate::files::make_pipe(&pipe);
+    for special in [pipe.as_path(), Path::new("/dev/zero"), dir.path()] {
+        let error = load(&Environment::default(), Some(special), &[]).unwrap_err().to_string();
+        assert!(error.contains(&*special.to_string_lossy()) && error.ends_with("is not a regular file"), "{error}");
+    }
+    let error = load_text(&"#".repeat((1 << 20) + 1), &[], &[]).unwrap_err().to_string();
+    assert!(error.ends_with("is larger than 1 MiB"), "{error}");
+    let homeless = [("HOME", "/dev/null")].into_iter().collect();
+    assert_eq!(load(&homeless, None, &[]).unwrap().file, None);
+}
+
 #[test]
 fn directories_follow_the_variables_that_are_set() {
     let dirs = |variables: &[(&str, &str)]| Dirs::of(&variables.iter().copied().collect());

@@ -77,6 +77,18 @@ fn a_file_that_cannot_be_read_is_no_policy() {
     assert!(error.starts_with("policy /nowhere/policy.wasm: its file cannot be read"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_no_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("policy.wasm");
+    crate::files::make_pipe(&pipe);
+    for special in [pipe.as_path(), Path::new("/dev/zero")] {
+        let error = Policy::load_file(&runtime(), special, "", Limits::default()).err().unwrap().to_string();
+        assert!(error.ends_with("its file cannot be read: is not a regular file"), "{error}");
+    }
+}
+
 #[test]
 fn a_policy_is_known_by_the_digest_of_its_file() {
     let dir = tempfile::tempdir().unwrap();

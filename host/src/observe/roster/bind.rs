@@ -2,20 +2,21 @@
 
 use super::file::Stamp;
 use super::{Locator, Roster};
+use crate::files::read_small_text;
 use crate::names::{AgentName, SessionId};
 use crate::observe::facts::ProcessState;
 use crate::observe::processes::{Details, Liveness, Process, ProcessId};
 use crate::observe::table::ProcessTable;
 use regex::Regex;
 use std::collections::HashMap;
-use std::fs;
+use std::io;
 use std::path::Path;
 
 /// A process may seem to start so long after it did: start times are derived from a boot time that drifts.
 const DRIFT_MS: u64 = 60_000;
 
-/// A pid file holds a number and a line's end; what is longer is something else.
-const LONGEST_PID_FILE: u64 = 64;
+/// A pid file holds a number and a line's end; what is much longer is something else.
+const LONGEST_PID_FILE: u64 = 4 << 10;
 
 /// Where an agent is declared: the source's number, the session, the agent.
 pub type Key = (usize, SessionId, AgentName);
@@ -27,9 +28,9 @@ pub enum Found {
     Process(ProcessId, Option<String>),
     /// It is alive, but this user may not see which process it is.
     Unreadable(String),
-    /// It has none on this machine.
-    Elsewhere,
-    /// There is none, or none any more.
+    /// None was ever seen here: whether it is alive cannot be said.
+    NotSeen(String),
+    /// The one that was declared is none any more.
     Nothing(String),
 }
 
@@ -85,11 +86,17 @@ impl Binding {
         let found = match &locator {
             Locator::Pid { pid, start } => by_pid(table, *pid, *start, roster.written_at_ms, "the roster"),
             Locator::PidFile(file) => {
-                stamp = Stamp::of(file).ok();
-                by_file(table, file, stamp)
+                let now = Stamp::of(file).ok();
+                match by_file(table, file, now) {
+                    Ok(found) => {
+                        stamp = now;
+                        found
+                    }
+                    Err(why) => Found::NotSeen(why),
+                }
             }
             Locator::Match(pattern) => by_command(pattern, table.processes()),
-            Locator::Elsewhere => Found::Elsewhere,
+            Locator::Elsewhere => Found::NotSeen("it has no process on this machine".to_owned()),
             Locator::Exactly { machine, id } => {
                 let here = table.machine();
                 if machine.boot_id != here.boot_id {
@@ -108,12 +115,12 @@ impl Binding {
         match &self.locator {
             // The first look decides: what has the pid later is another process.
             Locator::Pid { .. } | Locator::Exactly { .. } | Locator::Elsewhere => {}
-            Locator::PidFile(file) => match Stamp::of(file).ok() {
-                same if same == self.stamp => {}
-                // A daemon that ends takes its pid file away; how its process ended is still worth knowing.
-                None if matches!(self.found, Found::Process(..)) => {}
-                stamp => (self.found, self.stamp) = (by_file(table, file, stamp), stamp),
-            },
+            Locator::PidFile(file) => {
+                let stamp = Stamp::of(file).ok();
+                if stamp.is_none() || stamp != self.stamp {
+                    self.stamp = follow(&mut self.found, table, file, stamp);
+                }
+            }
             Locator::Match(_) if matches!(self.found, Found::Process(id, _) if is_alive(table, id)) => {}
             Locator::Match(pattern) => {
                 let found = if self.searched {
@@ -129,6 +136,23 @@ impl Binding {
         }
         self
     }
+}
+
+/// Reads a pid file that is another one now, or was not understood when it was read last. Returns the stamp of one that
+/// was understood.
+fn follow(found: &mut Found, table: &impl ProcessTable, file: &Path, stamp: Option<Stamp>) -> Option<Stamp> {
+    match (by_file(table, file, stamp), &mut *found) {
+        (Ok(now), _) => {
+            *found = now;
+            return stamp;
+        }
+        // A daemon that ends takes its pid file away, and one that starts writes it in two steps: what is known of its
+        // process still holds, be it alive or not.
+        (Err(why), Found::Process(_, note)) => *note = Some(why),
+        (Err(why), Found::NotSeen(before)) => *before = why,
+        (Err(_), Found::Nothing(_) | Found::Unreadable(_)) => {}
+    }
+    None
 }
 
 /// The process that has the pid now, unless it started after somebody wrote the pid down.
@@ -149,16 +173,15 @@ fn by_pid(table: &impl ProcessTable, pid: u32, start: Option<u64>, written_at_ms
     Found::Process(process.id, None)
 }
 
-fn by_file(table: &impl ProcessTable, file: &Path, stamp: Option<Stamp>) -> Found {
-    let read = match stamp {
-        Some(stamp) if stamp.size() > LONGEST_PID_FILE => Err("too long".to_owned()),
-        _ => fs::read_to_string(file).map_err(|error| error.to_string()),
-    };
+/// The process whose pid a file holds, or why it says nothing.
+fn by_file(table: &impl ProcessTable, file: &Path, stamp: Option<Stamp>) -> Result<Found, String> {
+    let read = read_small_text(file, LONGEST_PID_FILE).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        _ => error.to_string(),
+    });
     let pid = read.and_then(|text| text.trim().parse().map_err(|_| "holds no pid".to_owned()));
-    match pid {
-        Ok(pid) => by_pid(table, pid, None, stamp.and_then(|stamp| stamp.modified_ms()), "its pid file"),
-        Err(why) => Found::Nothing(format!("pid file {}: {why}", file.display())),
-    }
+    let pid = pid.map_err(|why| format!("pid file {}: {why}", file.display()))?;
+    Ok(by_pid(table, pid, None, stamp.and_then(|stamp| stamp.modified_ms()), "its pid file"))
 }
 
 /// The oldest process whose command line matches. This program itself is not meant: the pattern may stand in its own.
@@ -172,7 +195,7 @@ fn by_command<'a>(pattern: &Regex, among: impl Iterator<Item = &'a Process>) -> 
     let mut found: Vec<ProcessId> = among.filter(matches).map(|process| process.id).collect();
     found.sort_unstable_by_key(|id| (id.start, id.pid));
     match found.as_slice() {
-        [] => Found::Nothing("no process matches".to_owned()),
+        [] => Found::NotSeen("no process matches".to_owned()),
         [only] => Found::Process(*only, None),
         [oldest, others @ ..] => {
             let count = others.len() + 1;

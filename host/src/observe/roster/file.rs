@@ -2,6 +2,7 @@
 
 use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
 use crate::config::{Checked, Origins, Problem, Problems, check_toml};
+use crate::files::{not_regular, read_small_text};
 use crate::names::{AgentName, SessionId};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -11,6 +12,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Largest roster file: some hundred thousand agents.
+const MAX_FILE: u64 = 16 << 20;
 
 /// A roster file's content, as people write it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -75,7 +79,7 @@ impl FileSource {
     }
 
     fn read_file(&mut self, stamp: Stamp) -> io::Result<()> {
-        let text = fs::read_to_string(&self.file)?;
+        let text = read_small_text(&self.file, MAX_FILE)?;
         match check_toml::<Content>(&text, &self.file).and_then(|content| self.declared(content, stamp)) {
             Ok(roster) => (self.roster, self.error) = (Arc::new(roster), None),
             // What it said before still holds: an editor saves a file half-done, and no agent ends by that.
@@ -177,7 +181,7 @@ impl Stamp {
     pub(super) fn of(file: &Path) -> io::Result<Self> {
         let found = fs::metadata(file)?;
         if !found.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
+            return Err(not_regular());
         }
         #[cfg(unix)]
         let inode = std::os::unix::fs::MetadataExt::ino(&found);
@@ -190,10 +194,5 @@ impl Stamp {
     pub(super) fn modified_ms(&self) -> Option<u64> {
         let since_epoch = self.modified?.duration_since(UNIX_EPOCH).ok()?;
         u64::try_from(since_epoch.as_millis()).ok()
-    }
-
-    /// Its size in bytes.
-    pub(super) fn size(&self) -> u64 {
-        self.size
     }
 }

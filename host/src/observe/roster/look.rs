@@ -58,7 +58,7 @@ impl Rosters {
         self.states.clear();
         let mut declared = Declared::default();
         let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();
-        let mut owners: HashMap<ProcessId, AgentName> = HashMap::new();
+        let mut owners: HashMap<ProcessId, (SessionId, AgentName)> = HashMap::new();
         for (number, source) in self.sources.iter_mut().enumerate() {
             let (roster, error) = source.read();
             let mut problems: Vec<String> = error.into_iter().collect();
@@ -75,17 +75,9 @@ impl Rosters {
                     } else {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
-                    let place = Place::new(session.id.clone(), agent.clone(), found, table, census);
-                    if let Some(known) = &place.known {
-                        if let Some(owner) = owners.get(&known.id) {
-                            let pid = known.id.pid;
-                            problems.push(format!(
-                                "session {}: {} is process {pid}, which is {owner}",
-                                session.id, agent.name
-                            ));
-                            continue;
-                        }
-                        owners.insert(known.id, agent.name.clone());
+                    let mut place = Place::new(session.id.clone(), agent.clone(), found, table, census);
+                    if let Some(why) = place.give_way(&mut owners) {
+                        problems.push(format!("session {}: {} {why}", session.id, agent.name));
                     }
                     declared.agents.push(place);
                 }
@@ -123,9 +115,22 @@ impl Place {
         let (known, state, note) = match found {
             Found::Process(id, note) => (Some(census.declare(id, table).clone()), ProcessState::Gone, note),
             Found::Unreadable(why) => (None, ProcessState::Unreadable, Some(why)),
-            Found::Elsewhere => (None, ProcessState::NotLocal, None),
+            Found::NotSeen(why) => (None, ProcessState::NotLocal, Some(why)),
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
         Self { session, agent, known, state, note }
+    }
+
+    /// Takes its process for itself, or leaves it to whom it was declared for before, and says so: what a process uses
+    /// is counted once, and who was declared is listed all the same.
+    fn give_way(&mut self, owners: &mut HashMap<ProcessId, (SessionId, AgentName)>) -> Option<String> {
+        let id = self.known.as_ref()?.id;
+        let Some((session, name)) = owners.get(&id) else {
+            owners.insert(id, (self.session.clone(), self.agent.name.clone()));
+            return None;
+        };
+        let why = format!("is process {}, which is declared as {name} in session {session}", id.pid);
+        (self.known, self.state, self.note) = (None, ProcessState::NotLocal, Some(why.clone()));
+        Some(why)
     }
 }

@@ -90,6 +90,20 @@ fn a_roster_is_read_again_only_when_its_file_changes() {
     fs::rename(&other, &file).unwrap();
     assert_eq!(source.read().0.sessions[0].id.as_str(), "b");
     assert!(FileSource::new(folder.path().to_owned()).read().1.is_some(), "a folder is no roster");
+    fs::write(&file, vec![b'#'; (16 << 20) + 1]).unwrap();
+    let (roster, error) = source.read();
+    assert_eq!((roster.sessions.len(), error.as_deref()), (1, Some("is larger than 16 MiB")));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_no_roster() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("team.toml");
+    crate::files::make_pipe(&pipe);
+    for special in [pipe, "/dev/zero".into()] {
+        assert_eq!(FileSource::new(special).read(), (Arc::default(), Some("is not a regular file".to_owned())));
+    }
 }
 
 #[test]
@@ -126,4 +140,8 @@ fn the_registry_is_a_roster() {
     assert_eq!(backend.process, Locator::Exactly { machine, id: ProcessId { pid: 7, start: 5 } });
     assert!(shop.agents.iter().any(|agent| agent.process == Locator::Elsewhere));
     assert!(Arc::ptr_eq(&roster, &source.read().0));
+    fs::remove_file(store.path()).unwrap();
+    fs::create_dir(store.path()).unwrap();
+    let (kept, error) = source.read();
+    assert!(Arc::ptr_eq(&roster, &kept) && error.unwrap().ends_with("headcount.db: is not a regular file"));
 }

@@ -4,6 +4,7 @@
 //! users, and it would run what their configuration tells it to.
 
 use crate::config::Worktrees;
+use crate::files::read_small_text;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,8 @@ pub fn top_folder(folder: &Path, worktrees: Worktrees) -> PathBuf {
 fn top_here(folder: &Path, worktrees: Worktrees) -> Option<PathBuf> {
     let git = folder.join(".git");
     match fs::metadata(&git) {
-        Ok(found) if found.is_dir() => Some(folder.to_owned()),
+        // An empty folder of that name is none to git either: it looks further up.
+        Ok(found) if found.is_dir() && is_git_folder(&git) => Some(folder.to_owned()),
         Ok(found) if found.is_file() && found.len() <= LONGEST_GIT_FILE => {
             let main = match worktrees {
                 Worktrees::Together => main_repository(folder, &git),
@@ -40,7 +42,7 @@ fn top_here(folder: &Path, worktrees: Worktrees) -> Option<PathBuf> {
 /// The project whose worktree `folder` is: its `.git` is a file that says `gitdir: …/worktrees/NAME`. `None`: it is
 /// not a worktree, or its repository is gone.
 fn main_repository(folder: &Path, git: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(git).ok()?;
+    let text = read_small_text(git, LONGEST_GIT_FILE).ok()?;
     let target = fs::canonicalize(folder.join(text.strip_prefix("gitdir:")?.trim())).ok()?;
     let worktrees = target.parent()?;
     if worktrees.file_name()? != "worktrees" {
@@ -104,12 +106,11 @@ mod tests {
     #[test]
     fn the_top_is_where_git_begins() {
         let disk = Disk::new();
-        disk.folder("shop/.git");
+        disk.git_folder("shop/.git");
         let deep = disk.folder("shop/src/deep");
         assert_eq!(top_folder(&deep, Together), disk.top.join("shop"));
         assert_eq!(top_folder(&disk.top.join("shop"), Together), disk.top.join("shop"));
         let inside = disk.top.join("shop/.git");
-        disk.git_folder("shop/.git");
         assert_eq!(top_folder(&inside, Together), disk.top.join("shop"));
     }
 
@@ -124,6 +125,7 @@ mod tests {
     #[test]
     fn worktrees_work_on_one_project_unless_they_are_set_apart() {
         let disk = Disk::new();
+        disk.git_folder("shop/.git");
         disk.folder("shop/.git/worktrees/fix");
         let absolute = disk.top.join("shop/.git/worktrees/fix");
         let beside = disk.git_file("shop-fix", absolute.to_str().unwrap());
@@ -155,6 +157,7 @@ mod tests {
     #[test]
     fn a_submodule_is_a_project_of_its_own() {
         let disk = Disk::new();
+        disk.git_folder("shop/.git");
         disk.folder("shop/.git/modules/lib/worktrees/fix");
         let module = disk.git_file("shop/lib", "../.git/modules/lib");
         assert_eq!(top_folder(&module, Together), module);
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn a_link_leads_to_the_project_it_points_to() {
         let disk = Disk::new();
-        disk.folder("shop/.git");
+        disk.git_folder("shop/.git");
         disk.folder("shop/src");
         std::os::unix::fs::symlink(disk.top.join("shop/src"), disk.top.join("link")).unwrap();
         assert_eq!(top_folder(&disk.top.join("link"), Together), disk.top.join("shop"));
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn a_deleted_folder_belongs_where_it_was() {
         let disk = Disk::new();
-        disk.folder("shop/.git");
+        disk.git_folder("shop/.git");
         assert_eq!(top_folder(&disk.top.join("shop/gone/deeper"), Together), disk.top.join("shop"));
         assert_eq!(top_folder(&disk.top.join("gone"), Together), disk.top.join("gone"));
     }
@@ -188,5 +191,15 @@ mod tests {
         let huge = disk.folder("b");
         fs::write(huge.join(".git"), vec![b'x'; 100_000]).unwrap();
         assert_eq!(top_folder(&huge, Together), huge);
+        disk.git_folder("shop/.git");
+        disk.folder("shop/empty/.git");
+        let below = disk.folder("shop/empty/src");
+        assert_eq!(top_folder(&below, Together), disk.top.join("shop"));
+        #[cfg(unix)]
+        {
+            let piped = disk.folder("shop/piped");
+            crate::files::make_pipe(&piped.join(".git"));
+            assert_eq!(top_folder(&piped, Together), disk.top.join("shop"));
+        }
     }
 }

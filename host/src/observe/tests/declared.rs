@@ -165,13 +165,30 @@ fn who_is_declared_twice_is_said() {
     let mut scene = Scene::new(rosters, |world, disk| {
         world.start(10, 1, &["claude"], disk);
     });
-    assert_eq!(only(&scene.look()).name, "backend");
+    assert_eq!(names(&scene.look()), [["backend", "other"]]);
     assert_eq!(scene.complaint("roster:a"), None);
     let complaint = scene.complaint("roster:b").unwrap();
     assert!(
         complaint.contains("backend is declared before") && complaint.contains("other is process 10"),
         "{complaint}"
     );
+}
+
+#[test]
+fn one_process_for_two_names_is_counted_once_and_both_are_listed() {
+    let shop = session("shop", vec![agent("backend", pid(10)), agent("again", pid(10))]);
+    let blog = session("blog", vec![agent("writer", pid(10))]);
+    let mut scene = Scene::new(vec![roster("roster:x", vec![shop, blog])], |world, disk| {
+        world.start(10, 1, &["claude"], disk);
+    });
+    let seen = scene.look();
+    assert_eq!(names(&seen), [vec!["writer"], vec!["backend", "again"]]);
+    for other in [&seen[0].agents[0], &seen[1].agents[1]] {
+        assert_eq!((other.process, other.process_id), (ProcessState::NotLocal, None));
+        assert_eq!(gap(other, "process"), Some("is process 10, which is declared as backend in session shop"));
+    }
+    assert_eq!(seen[1].agents[0].process, ProcessState::Sleeping);
+    assert_eq!(scene.world().measured.len(), 1);
 }
 
 #[test]
@@ -195,6 +212,8 @@ fn a_registered_process_is_known_by_its_whole_identity() {
     assert_eq!(state("before"), ProcessState::Gone);
     assert_eq!(state("inside"), ProcessState::Unreadable);
     assert_eq!(state("remote"), ProcessState::NotLocal);
+    let remote = seen[0].agents.iter().find(|agent| agent.name == "remote").unwrap();
+    assert_eq!(gap(remote, "process"), Some("it has no process on this machine"));
 }
 
 #[test]
@@ -225,7 +244,9 @@ fn a_pattern_finds_the_oldest_and_another_when_that_has_ended() {
         Scene::new(vec![roster("roster:x", vec![session("shop", vec![agent("w", worker)])])], |world, disk| {
             world.start(10, 1, &["vim", "python worker.py"], disk);
         });
-    assert_eq!(gap(only(&scene.look()), "process"), Some("no process matches"));
+    let seen = scene.look();
+    assert_eq!(gap(only(&seen), "process"), Some("no process matches"));
+    assert_eq!(only(&seen).process, ProcessState::NotLocal, "never seen, so never ended");
     let disk = scene.disk.clone();
     scene.world().start(21, 1, &["python", "-u", "worker.py"], &disk);
     scene.world().start(20, 1, &["python", "worker.py"], &disk);
@@ -264,11 +285,58 @@ fn a_pid_file_is_followed() {
     assert_eq!(only(&scene.look()).process_id, Some(20));
     scene.world().end(20);
     assert_eq!(only(&scene.look()).process, ProcessState::Gone);
-    for (content, why) in
-        [("30\n", "started after"), ("no pid", "holds no pid"), (&"1".repeat(99), "too long"), ("-5", "holds no pid")]
-    {
+    for (content, why) in [
+        ("no pid", "holds no pid"),
+        (&"1".repeat(5000), "larger than 4 KiB"),
+        ("-5", "holds no pid"),
+        ("30\n", "started after"),
+    ] {
         fs::write(&file, content).unwrap();
         assert!(reason(&mut scene).is_some_and(|said| said.contains(why)), "{content}");
+        assert_eq!(only(&scene.look()).process, ProcessState::Gone, "{content}");
+    }
+}
+
+#[test]
+fn a_pid_file_that_says_nothing_ends_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backend.pid");
+    type Make = fn(&Path);
+    let unlike: &[(&str, Make)] = &[
+        ("holds no pid", |file| fs::write(file, "").unwrap()),
+        ("holds no pid", |file| fs::write(file, "soon").unwrap()),
+        ("is not a regular file", |file| fs::create_dir(file).unwrap()),
+        ("no such file", |_| ()),
+        #[cfg(unix)]
+        ("is not a regular file", crate::files::make_pipe),
+        #[cfg(unix)]
+        ("is not a regular file", |file| std::os::unix::fs::symlink("/dev/zero", file).unwrap()),
+    ];
+    let clear = || {
+        let _ = fs::remove_file(&file).or_else(|_| fs::remove_dir(&file));
+    };
+    for (why, make) in unlike {
+        let shop = session("shop", vec![agent("backend", Locator::PidFile(file.clone()))]);
+        let mut scene = Scene::new(vec![roster("roster:x", vec![shop])], |world, disk| {
+            world.start(10, 1, &["server"], disk);
+            // The file is written by the real clock.
+            world.processes.get_mut(&10).unwrap().started_at_ms = 1000;
+        });
+        clear();
+        make(&file);
+        let seen = scene.look();
+        assert_eq!(only(&seen).process, ProcessState::NotLocal, "{why}");
+        assert!(gap(only(&seen), "process").unwrap().contains(why), "{seen:#?}");
+        clear();
+        fs::write(&file, "10").unwrap();
+        assert_eq!((only(&scene.look()).process_id, gap(only(&scene.look()), "process")), (Some(10), None));
+        clear();
+        make(&file);
+        let seen = scene.look();
+        assert_eq!(only(&seen).process, ProcessState::Sleeping, "{why}");
+        assert!(gap(only(&seen), "process").unwrap().contains(why), "{seen:#?}");
+        scene.world().end(10);
+        assert_eq!(only(&scene.look()).process, ProcessState::Gone, "{why}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 fn project(disk: &Path, name: &str) -> std::path::PathBuf {
-    fs::create_dir_all(disk.join(name).join(".git")).unwrap();
+    headcount_tests::repository(&disk.join(name));
     disk.join(name)
 }
 
@@ -68,7 +68,7 @@ fn an_agent_in_a_folder_that_may_not_be_seen_is_listed_and_says_why() {
 
 #[test]
 fn an_ended_agent_stays_a_while_and_its_session_with_it() {
-    let mut scene = Scene::new(vec![], |world, disk| {
+    let mut scene = Scene::with_memory(|world, disk| {
         world.start(10, 1, &["claude"], disk);
         world.start(20, 1, &["claude"], disk);
     });
@@ -77,7 +77,7 @@ fn an_ended_agent_stays_a_while_and_its_session_with_it() {
     let after = scene.look_after(1);
     assert_eq!(names(&after), [["claude", "claude-2"]]);
     assert_eq!(after[0].agents[0].process, ProcessState::Gone);
-    assert_eq!(names(&scene.look_after(60)), [["claude", "claude-2"]]);
+    assert_eq!(names(&scene.look_after(59)), [["claude", "claude-2"]]);
     let later = scene.look_after(1);
     assert_eq!(names(&later), [["claude-2"]]);
     assert_eq!(later[0].session, before[0].session);
@@ -87,8 +87,23 @@ fn an_ended_agent_stays_a_while_and_its_session_with_it() {
 }
 
 #[test]
-fn a_zombie_has_ended_and_does_not_come_back() {
+fn an_agent_leaves_the_list_when_it_ends_unless_it_is_to_be_kept() {
     let mut scene = Scene::new(vec![], |world, disk| {
+        world.start(10, 1, &["claude"], disk);
+        world.start(20, 1, &["claude"], disk);
+        world.start(30, 1, &["claude"], disk);
+    });
+    scene.look();
+    scene.world().end(10);
+    scene.world().processes.get_mut(&20).unwrap().state = ProcessState::Zombie;
+    assert_eq!(names(&scene.look()), [["claude-3"]]);
+    scene.world().end(30);
+    assert!(scene.look().is_empty());
+}
+
+#[test]
+fn a_zombie_has_ended_and_does_not_come_back() {
+    let mut scene = Scene::with_memory(|world, disk| {
         world.start(10, 1, &["claude"], disk);
     });
     scene.look();
@@ -100,7 +115,7 @@ fn a_zombie_has_ended_and_does_not_come_back() {
 
 #[test]
 fn the_next_process_with_its_pid_is_another_agent_or_none() {
-    let mut scene = Scene::new(vec![], |world, disk| {
+    let mut scene = Scene::with_memory(|world, disk| {
         world.start(10, 1, &["claude"], disk);
     });
     let first = only(&scene.look()).id.clone();
@@ -129,7 +144,7 @@ fn a_shell_that_becomes_an_agent_is_one_and_one_that_ceases_to_be_is_none() {
 
 #[test]
 fn a_name_is_kept_while_the_agent_lives() {
-    let mut scene = Scene::new(vec![], |world, disk| {
+    let mut scene = Scene::with_memory(|world, disk| {
         world.start(10, 1, &["claude"], disk);
         world.start(20, 1, &["claude"], disk);
     });

@@ -2,7 +2,7 @@
 
 use super::world::names;
 use crate::clock::SystemClock;
-use crate::config::Config;
+use crate::config::{Config, Span};
 use crate::observe::Observer;
 use crate::observe::facts::{ProcessState, Snapshot};
 use crate::observe::processes::{Options, Sampler};
@@ -31,7 +31,7 @@ impl Stage {
         for name in ["claude", "codex"] {
             fs::copy("/bin/sh", disk.join("bin").join(name)).unwrap();
         }
-        fs::create_dir_all(disk.join("shop/.git")).unwrap();
+        headcount_tests::repository(&disk.join("shop"));
         Self { disk, running: Vec::new(), _removed_when_dropped: folder }
     }
 
@@ -62,7 +62,9 @@ impl Stage {
         let clock = Arc::new(SystemClock::default());
         let sampler = Sampler::new(clock.clone(), Options::default());
         let source = |file: &PathBuf| Box::new(FileSource::new(file.clone())) as _;
-        Observer::new(clock, sampler, &Config::default(), rosters.iter().map(source).collect()).unwrap()
+        let mut config = Config::default();
+        config.sampling.keep_ended = Span::from_millis(60_000);
+        Observer::new(clock, sampler, &config, rosters.iter().map(source).collect()).unwrap()
     }
 
     /// Looks until the stage's sessions are as wanted: a process needs a moment to become what it shall be.

@@ -1,7 +1,7 @@
 //! A made-up machine: processes that stand in a list, and a clock that is turned by hand.
 
 use crate::clock::{Clock, ManualClock};
-use crate::config::Config;
+use crate::config::{Config, Span};
 use crate::names::{AgentName, SessionId};
 use crate::observe::facts::{Agent, Metrics, ProcessState, Snapshot};
 use crate::observe::processes::{Details, ListError, Liveness, Machine, Process, ProcessId, Program, Reading};
@@ -144,13 +144,24 @@ pub struct Scene {
 impl Scene {
     /// A world in which `rosters` are declared; `prepare` may start processes and knows the folder of the projects.
     pub fn new(rosters: Vec<Box<dyn Source>>, prepare: impl FnOnce(&mut World, &Path)) -> Self {
+        Self::configured(&Config::default(), rosters, prepare)
+    }
+
+    /// A world in which those found by themselves stay for a minute after their end.
+    pub fn with_memory(prepare: impl FnOnce(&mut World, &Path)) -> Self {
+        let mut config = Config::default();
+        config.sampling.keep_ended = Span::from_millis(60_000);
+        Self::configured(&config, Vec::new(), prepare)
+    }
+
+    fn configured(config: &Config, rosters: Vec<Box<dyn Source>>, prepare: impl FnOnce(&mut World, &Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let disk = std::fs::canonicalize(folder.path()).unwrap();
         let clock = Arc::new(ManualClock::at(BEGIN_MS));
         let mut world = World::new();
         prepare(&mut world, &disk);
         let port: Arc<dyn Clock> = clock.clone();
-        let observer = Observer::new(port, world, &Config::default(), rosters).unwrap();
+        let observer = Observer::new(port, world, config, rosters).unwrap();
         Self { observer, clock, disk, _removed_when_dropped: folder }
     }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -234,4 +235,70 @@ fn a_process_that_never_lets_go_stops_nobody_for_ever() {
     lock.lock().unwrap();
     let error = Store::at(dir.path()).register(&registration("shop", "backend")).unwrap_err().to_string();
     assert!(error.contains("another process keeps it locked"), "{error}");
+}
+
+#[test]
+fn a_reader_waits_for_nobody_for_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path());
+    store.register(&registration("shop", "backend")).unwrap();
+    drop(store);
+    let lock = fs::File::create(dir.path().join("headcount.lock")).unwrap();
+    lock.lock().unwrap();
+    let start = Instant::now();
+    assert_eq!(names(&Store::at(dir.path())), ["backend"], "it needs no turn");
+    let other = Connection::open(Store::at(dir.path()).path()).unwrap();
+    other.pragma_update(None, "journal_mode", "delete").unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = Store::at(dir.path()).list().unwrap_err().to_string();
+    assert!(error.contains("locked"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_reader_writes_nothing_that_it_could_be_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path());
+    store.register(&registration("shop", "backend")).unwrap();
+    let lock = dir.path().join("headcount.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    let reader = Store::at(dir.path());
+    assert_eq!(names(&reader), ["backend"]);
+    let error = reader.register(&registration("shop", "frontend")).unwrap_err().to_string();
+    assert!(error.ends_with("headcount.lock: is not a regular file"), "{error}");
+    store.register(&registration("shop", "frontend")).unwrap();
+    assert_eq!(names(&reader), ["backend", "frontend"], "it sees what others write");
+    fs::remove_dir(&lock).unwrap();
+    reader.register(&registration("shop", "docs")).unwrap();
+    assert_eq!(names(&store).len(), 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_no_database() {
+    for name in ["headcount.db", "headcount.db-wal", "headcount.db-journal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        if name != "headcount.db" {
+            store.register(&registration("shop", "backend")).unwrap();
+        }
+        let side = dir.path().join(name);
+        for special in [Some("/dev/zero"), None] {
+            let _ = fs::remove_file(&side);
+            match special {
+                Some(device) => std::os::unix::fs::symlink(device, &side).unwrap(),
+                None => crate::files::make_pipe(&side),
+            }
+            let fresh = Store::at(dir.path());
+            let errors = [fresh.list().unwrap_err(), fresh.register(&registration("shop", "x")).unwrap_err()];
+            for error in errors {
+                assert!(error.to_string().ends_with(&format!("{name}: is not a regular file")), "{error}");
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    crate::files::make_pipe(&dir.path().join("headcount.lock"));
+    let error = Store::at(dir.path()).register(&registration("shop", "x")).unwrap_err().to_string();
+    assert!(error.ends_with("headcount.lock: is not a regular file"), "{error}");
 }

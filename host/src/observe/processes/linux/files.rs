@@ -51,6 +51,12 @@ impl Files {
         readlinkat(&self.proc, c"self").is_ok_and(|target| target.to_str() == Some(&std::process::id().to_string()))
     }
 
+    /// Whether this very process, under whatever pid it has here, is among those `listed`.
+    pub(super) fn shows_us(&self, listed: &[u32]) -> bool {
+        let us = readlinkat(&self.proc, c"self").ok().and_then(|target| target.to_str().and_then(pid_of));
+        us.is_some_and(|us| listed.binary_search(&us).is_ok())
+    }
+
     /// Whether descriptors are counted without a listing.
     pub(super) fn fd_size_is_count(&self) -> bool {
         self.fd_size_is_count

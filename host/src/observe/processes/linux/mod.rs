@@ -25,6 +25,8 @@ use nix::errno::Errno;
 use nix::unistd::{SysconfVar, sysconf};
 use rows::{newcomer, renew, state};
 use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The rows and how they are read.
@@ -143,10 +145,17 @@ impl Table {
             self.files = Files::open(&self.options.proc_root);
         }
         let listed = match &mut self.files {
-            Ok(files) => files.list(listing),
-            Err(errno) => Err(*errno),
+            Ok(files) => files.list(listing).map_err(io::Error::from).and_then(|()| {
+                // Only a made-up tree may leave us out; a machine without any process is none.
+                if self.options.proc_root != Path::new("/proc") || files.shows_us(listing) {
+                    Ok(())
+                } else {
+                    Err(io::Error::other("it does not even show this process: no procfs is mounted there"))
+                }
+            }),
+            Err(errno) => Err((*errno).into()),
         };
-        listed.map_err(|errno| ListError { place: self.options.proc_root.display().to_string(), source: errno.into() })
+        listed.map_err(|source| ListError { place: self.options.proc_root.display().to_string(), source })
     }
 
     /// Brings one listed process up to date.

@@ -39,7 +39,8 @@ pub(super) fn newcomer(pid: u32, stat: &Stat<'_>, cpu: CpuReading, now: &Look, b
     }
 }
 
-/// Takes a new reading into a row. Whether it runs another program than before.
+/// Takes a new reading into a row. Whether what it runs is to be read: it is another program than before, or the one
+/// read was not complete.
 pub(super) fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
     row.process.parent = stat.parent;
     row.process.group = stat.group;
@@ -59,7 +60,13 @@ pub(super) fn renew(row: &mut Row, stat: &Stat<'_>, cpu: CpuReading) -> bool {
         row.image = stat.arg_start;
         row.pss = Pss::Unread;
     }
-    renamed || moved
+    renamed || moved || is_begun(row)
+}
+
+/// Whether the program was read in the middle of exec(2): the command line's place is known a moment before its length.
+fn is_begun(row: &Row) -> bool {
+    let Details::Read(program) = &row.process.details else { return false };
+    row.process.state != ProcessState::Zombie && program.argv.as_ref().is_ok_and(Vec::is_empty)
 }
 
 fn threads(stat: &Stat<'_>) -> u32 {

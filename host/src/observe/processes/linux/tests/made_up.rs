@@ -336,3 +336,36 @@ fn when_too_many_hang_the_others_are_told_so() {
         drop(nix::fcntl::open(&tree.path(pid, "cmdline"), held, nix::sys::stat::Mode::empty()));
     }
 }
+
+#[test]
+fn only_a_procfs_shows_this_process() {
+    let tree = Tree::new();
+    let mut listing = Vec::new();
+    let mut shows_us = |root: &std::path::Path| {
+        let mut files = super::super::files::Files::open(root).unwrap();
+        files.list(&mut listing).unwrap();
+        files.shows_us(&listing)
+    };
+    assert!(!shows_us(tree.folder.path()), "an empty folder");
+    std::os::unix::fs::symlink("7", tree.folder.path().join("self")).unwrap();
+    assert!(!shows_us(tree.folder.path()), "a link to nobody");
+    tree.put(actor(7, 1, 500));
+    assert!(shows_us(tree.folder.path()));
+    assert!(shows_us(std::path::Path::new("/proc")));
+}
+
+#[test]
+fn a_program_that_was_read_while_it_began_is_read_again_when_it_has_run() {
+    let mut tree = Tree::new();
+    tree.put(actor(100, 1, 500));
+    tree.write(100, "cmdline", "");
+    let argv = |tree: &Tree| match &tree.sampler.get(100).unwrap().details {
+        Details::Read(program) => program.argv.clone(),
+        Details::Pending => panic!("not read"),
+    };
+    tree.measure(ROOT);
+    assert_eq!(argv(&tree), Ok(vec![]));
+    tree.put(Actor { own: 1, ..actor(100, 1, 500) });
+    tree.measure(ROOT);
+    assert_eq!(argv(&tree), Ok(vec!["actor".to_owned()]));
+}

@@ -1,0 +1,121 @@
+//! Small files that somebody else has written. A name may stand for anything: a pipe nobody writes to would never open,
+//! a device would never end. Only a plain file of a sensible size is read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _};
+use std::path::Path;
+
+/// Reads a whole file of at most `cap` bytes.
+///
+/// # Errors
+/// It cannot be read, is no plain file, or is larger.
+pub fn read_small(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(not_regular());
+    }
+    let mut bytes = Vec::new();
+    if found.len() <= cap {
+        // A size is only what the file system says: it may grow meanwhile, and that of a file in procfs is 0.
+        file.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
+    }
+    if found.len().max(bytes.len() as u64) > cap {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("is larger than {}", size(cap))));
+    }
+    Ok(bytes)
+}
+
+/// Reads a whole text of at most `cap` bytes.
+///
+/// # Errors
+/// As [`read_small`]; it is not UTF-8.
+pub fn read_small_text(path: &Path, cap: u64) -> io::Result<String> {
+    let bytes = read_small(path, cap)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "is not UTF-8 text"))
+}
+
+/// Refuses what is there and is no plain file. Others may open what passes: it is asked again when it is opened.
+///
+/// # Errors
+/// It is something else, or cannot be looked at.
+pub fn regular_or_missing(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(not_regular()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is said of a pipe, a device or a folder in a file's place.
+pub fn not_regular() -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, "is not a regular file")
+}
+
+/// Opens a file without waiting for the other end of a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::fcntl::OFlag::O_NONBLOCK.bits());
+    options.read(true).open(path)
+}
+
+/// `64 MiB`, `4 KiB` or `100 bytes`: the largest unit that divides it.
+fn size(bytes: u64) -> String {
+    match bytes {
+        whole if whole > 0 && whole.is_multiple_of(1 << 20) => format!("{} MiB", whole >> 20),
+        whole if whole > 0 && whole.is_multiple_of(1 << 10) => format!("{} KiB", whole >> 10),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+/// Makes `path` a pipe that nobody writes to, for tests.
+#[cfg(all(unix, test))]
+pub(crate) fn make_pipe(path: &Path) {
+    nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).expect("a pipe can be made");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_its_cap() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "1234").unwrap();
+        assert_eq!(read_small(&file, 4).unwrap(), b"1234");
+        assert_eq!(read_small_text(&file, 4).unwrap(), "1234");
+        assert_eq!(read_small(&file, 3).unwrap_err().to_string(), "is larger than 3 bytes");
+        fs::write(&file, vec![0xff; 4097]).unwrap();
+        assert_eq!(read_small(&file, 4096).unwrap_err().to_string(), "is larger than 4 KiB");
+        assert_eq!(read_small_text(&file, 1 << 20).unwrap_err().to_string(), "is not UTF-8 text");
+        assert_eq!(read_small(&dir.path().join("none"), 1).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read_small(dir.path(), 10).unwrap_err().to_string(), "is not a regular file");
+        assert!(regular_or_missing(dir.path()).is_err());
+        assert!(regular_or_missing(&dir.path().join("none")).is_ok());
+        #[cfg(unix)]
+        {
+            let pipe = dir.path().join("pipe");
+            make_pipe(&pipe);
+            for special in [pipe.as_path(), Path::new("/dev/zero")] {
+                assert_eq!(read_small(special, 10).unwrap_err().to_string(), "is not a regular file");
+                assert!(regular_or_missing(special).is_err());
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_without_a_size_is_read_and_capped_all_the_same() {
+        let file = Path::new("/proc/self/status");
+        assert!(read_small_text(file, 1 << 20).unwrap().starts_with("Name:"));
+        assert_eq!(read_small(file, 10).unwrap_err().to_string(), "is larger than 10 bytes");
+    }
+}
