@@ -20,7 +20,7 @@ fn a_killed_process_is_gone_at_the_next_look() {
     let mut actor = Actor::start(Command::new("sleep").arg("60"));
     let mut sampler = sampler();
     let root = identify(&mut sampler, actor.pid());
-    assert_eq!(measure(&mut sampler, root).state, ProcessState::Sleeping);
+    sample_until(&mut sampler, root, |_, reading| reading.state == ProcessState::Sleeping);
     assert_eq!(sampler.state_of(root), Liveness::Alive);
     assert_eq!(sampler.state_of(ProcessId { start: root.start + 1, ..root }), Liveness::Replaced);
     actor.signal(Signal::SIGKILL);
@@ -81,7 +81,9 @@ fn what_a_process_runs_now_is_what_is_shown() {
 
 /// The name changes in the middle of exec(2); the command line is there when that is over.
 fn sampler_settled(sampler: &mut Sampler, root: ProcessId) -> Arc<Program> {
-    measure(sampler, root);
+    sample_until(sampler, root, |sampler, _| {
+        program(sampler, root.pid).argv.as_ref().is_ok_and(|argv| !argv.is_empty())
+    });
     program(sampler, root.pid)
 }
 
