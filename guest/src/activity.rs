@@ -57,7 +57,7 @@ pub(crate) enum Why<'a> {
     /// No CPU or IO, but watched for so many milliseconds only.
     Watched(u64),
     Unreadable,
-    NotLocal,
+    NotLocal(Option<&'a str>),
     NotMeasured(Option<&'a str>),
 }
 
@@ -202,7 +202,7 @@ fn observed<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> State<'a>
     match agent.process {
         ProcessState::Stopped => return stopped(),
         ProcessState::Unreadable => return unknown(Why::Unreadable),
-        ProcessState::NotLocal => return unknown(Why::NotLocal),
+        ProcessState::NotLocal => return unknown(Why::NotLocal(gap(agent, &["process"]))),
         _ => {}
     }
     let Some(trend) = watched(agent) else {
@@ -250,7 +250,8 @@ impl Display for Why<'_> {
             Why::Watched(0) => f.write_str("no CPU, measured once"),
             Why::Watched(ms) => write!(f, "no CPU or IO in the {} watched", Span(*ms)),
             Why::Unreadable => f.write_str("its process cannot be read"),
-            Why::NotLocal => f.write_str("no process here, and nothing else is known"),
+            Why::NotLocal(None) => f.write_str("no process here, and nothing else is known"),
+            Why::NotLocal(Some(reason)) => write!(f, "{}", Clean(reason)),
             Why::NotMeasured(None) => f.write_str("not measured yet"),
             Why::NotMeasured(Some(reason)) => write!(f, "not measured: {}", Clean(reason)),
         }

@@ -271,6 +271,9 @@ fn silence_is_not_idleness() {
         is(Activity::Unknown, "its process cannot be read", None, Process, false)
     );
     assert_eq!(unmeasured(ProcessState::NotLocal).0, Activity::Unknown);
+    let unseen = Agent { unmeasured: vec![gap("process", "no process matches")], ..agent("a") };
+    let unseen = Agent { process: ProcessState::NotLocal, metrics: no_metrics(), trend: None, ..unseen };
+    assert_eq!(shown(&unseen), is(Activity::Unknown, "no process matches", None, Process, false));
 }
 
 #[test]
