@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The built-in policy: a component of some ten kilobytes, compiled at start.
+/// The built-in policy: a component of some 160 KB.
 pub const BUILTIN: &[u8] = include_bytes!(env!("HEADCOUNT_BUILTIN_POLICY"));
 
 /// A chain of policies that starts with the facts alone and hands each verdict on to the next.

@@ -7,6 +7,7 @@
 
 use super::row::{Pss, Row, Rows};
 use crate::observe::facts::{MemoryMethod, ProcessState};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// A reading is repeated after so many samples, even if nothing seems to have changed.
@@ -18,8 +19,13 @@ const OLD_AFTER: u64 = 60;
 /// A process that is dearer than the whole budget gets its turn once in so many samples.
 const DEAR_EVERY: u64 = 10;
 
-/// A tree's memory in bytes; `None` if that of a living process may not be read.
+/// A tree's memory in bytes; `Err` if that of a living process may not be read.
+///
+/// A process that has not been read is taken to share as much as those of the same program in its tree that have: of a hundred
+/// copies that one process forked, each seems to have all of its pages to itself.
 pub(super) fn of<'a>(living: impl Iterator<Item = &'a Row>, look: u64) -> (Result<u64, &'static str>, MemoryMethod) {
+    let living: Vec<&Row> = living.collect();
+    let known = known_shares(&living);
     let (mut sum, mut most_shared, mut resident) = (0_u64, 0, 0_u64);
     let (mut all_known, mut all_told) = (true, true);
     for row in living {
@@ -29,17 +35,21 @@ pub(super) fn of<'a>(living: impl Iterator<Item = &'a Row>, look: u64) -> (Resul
         };
         resident = resident.saturating_add(size);
         let own = row.usage.private();
-        match row.pss {
-            Pss::Read { bytes, private, look: read, shaken } => {
-                let carried = bytes.saturating_add(own).saturating_sub(private);
+        match (carried(row), row.pss) {
+            (Some(carried), Pss::Read { look: read, shaken, .. }) => {
                 sum = sum.saturating_add(carried.min(size));
                 all_known &= !shaken && look.saturating_sub(read) <= OLD_AFTER;
             }
-            Pss::Unread | Pss::Denied => {
-                sum = sum.saturating_add(own);
-                most_shared = most_shared.max(row.usage.shared.unwrap_or(0));
+            _ => {
                 all_known = false;
                 all_told &= row.usage.shared.is_some();
+                match known.get(row.process.comm.as_str()) {
+                    Some(share) => sum = sum.saturating_add(((own as f64 * share) as u64).min(size)),
+                    None => {
+                        sum = sum.saturating_add(own);
+                        most_shared = most_shared.max(row.usage.shared.unwrap_or(0));
+                    }
+                }
             }
         }
     }
@@ -49,6 +59,27 @@ pub(super) fn of<'a>(living: impl Iterator<Item = &'a Row>, look: u64) -> (Resul
         (false, false) => MemoryMethod::Resident,
     };
     (Ok(sum.saturating_add(most_shared).min(resident)), method)
+}
+
+/// The proportional set size of a process as it was read, carried on by what its own pages have grown by.
+fn carried(row: &Row) -> Option<u64> {
+    match row.pss {
+        Pss::Read { bytes, private, .. } => Some(bytes.saturating_add(row.usage.private()).saturating_sub(private)),
+        Pss::Unread | Pss::Denied => None,
+    }
+}
+
+/// For each program of which a process has been read: its proportional set size by its own pages.
+fn known_shares<'a>(living: &[&'a Row]) -> HashMap<&'a str, f64> {
+    let mut sums: HashMap<&str, (f64, f64)> = HashMap::new();
+    for row in living {
+        if let Some(carried) = carried(row) {
+            let (pss, own) = sums.entry(row.process.comm.as_str()).or_default();
+            *pss += carried as f64;
+            *own += row.usage.private() as f64;
+        }
+    }
+    sums.into_iter().filter(|(_, (_, own))| *own > 0.0).map(|(program, (pss, own))| (program, pss / own)).collect()
 }
 
 /// Whose proportional set size is to be read, the most urgent first.

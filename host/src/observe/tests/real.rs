@@ -43,7 +43,7 @@ impl Stage {
     fn run(&mut self, program: &str, script: &str, folder: &str) -> u32 {
         let mut command = Command::new(self.program(program));
         command.args(["-c", script]).current_dir(self.disk.join(folder)).process_group(0).stdout(Stdio::null());
-        let child = command.spawn().unwrap();
+        let child = headcount_tests::spawn(&mut command);
         let pid = child.id();
         self.running.push(child);
         pid
@@ -118,7 +118,7 @@ fn a_roster_finds_processes_by_pid_file_and_command() {
     fs::write(stage.disk.join("codex.pid"), format!("{by_file}\n")).unwrap();
     let mut other = Command::new("/bin/sh");
     other.args(["-c", "sleep 1003 & wait", "a-mark-of-this-test"]).process_group(0);
-    let other = other.spawn().unwrap();
+    let other = headcount_tests::spawn(&mut other);
     let by_command = other.id();
     stage.running.push(other);
     let roster = format!(

@@ -27,6 +27,19 @@ fn without_a_proportional_size_the_largest_shared_part_counts_once() {
 }
 
 #[test]
+fn the_unread_share_as_much_as_those_of_their_program_that_were_read() {
+    // Of 100 copies that share 200 MiB two have been read, 2 MiB each.
+    let copy = |pid| sized(pid, 201, Some(1), if pid < 2 { read(2, 200, 1) } else { Pss::Unread });
+    let rows: Vec<Row> = (0..100).map(copy).collect();
+    assert_eq!(of(rows.iter(), 1), (Ok(200 * MIB), MemoryMethod::Estimate));
+    // Another program shares nothing with them for all that is known.
+    let mut other = sized(100, 50, Some(10), Pss::Unread);
+    other.process.comm = "other".into();
+    let rows = rows.iter().chain([&other]);
+    assert_eq!(of(rows, 1), (Ok(250 * MIB), MemoryMethod::Estimate));
+}
+
+#[test]
 fn a_proportional_size_is_carried_on_by_what_has_come_on_top() {
     let rows = [sized(1, 40, Some(10), read(25, 20, 7)), sized(2, 12, Some(10), read(5, 4, 7))];
     assert_eq!(of(rows.iter(), 8), (Ok(38 * MIB), MemoryMethod::Pss));

@@ -22,7 +22,7 @@ pub(super) struct Actor {
 impl Actor {
     /// Starts a command.
     pub(super) fn start(command: &mut Command) -> Self {
-        let mut child = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = headcount_tests::spawn(command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines }
     }
