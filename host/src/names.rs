@@ -99,13 +99,17 @@ impl AgentName {
                 break;
             }
         }
-        let digest = Sha256::digest(self.0.as_bytes());
         let stem = match id.trim_end_matches('-') {
             "" => "agent",
             stem => stem,
         };
-        format!("{stem}-{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2])
+        format!("{stem}-{}", short_hash(self.0.as_bytes()))
     }
+}
+
+/// The first six digits of the SHA-256 of `bytes`: what keeps ids apart that read alike.
+pub fn short_hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Checks what a session may be asked for by: its id, or a name of at most [`SESSION_NAME_MAX`] characters.

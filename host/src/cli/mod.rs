@@ -13,6 +13,7 @@ mod status;
 mod table;
 
 use crate::setup::Setup;
+use crate::store::audit::{AuditLine, Micros, Outcome, Transport};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -85,4 +86,28 @@ impl Cli {
             Command::StandIn(args) => stand_in::run(&args),
         }
     }
+}
+
+/// What a command that looks leaves in the audit log.
+struct Noted {
+    command: &'static str,
+    session: Option<String>,
+    outcome: Outcome,
+    agents: u32,
+    micros: Micros,
+}
+
+/// Notes in the audit log what a command has looked at, as MCP calls are noted.
+fn note(setup: &Setup, Noted { command, session, outcome, agents, micros }: Noted) {
+    setup.audit().record(AuditLine {
+        unix_ms: setup.clock.now().unix_ms,
+        principal: setup.user.clone(),
+        client: format!("headcount {command}"),
+        transport: Transport::Cli,
+        tool: command.into(),
+        session,
+        outcome,
+        agents,
+        micros,
+    });
 }

@@ -1,10 +1,10 @@
 //! `headcount sessions`.
 
-use super::{printer, table};
+use super::{Noted, note, printer, table};
 use crate::query;
 use crate::report;
 use crate::setup::{Rosters, Setup};
-use crate::store::audit::{AuditLine, Outcome, Transport};
+use crate::store::audit::Outcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,17 +25,14 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let tick = watcher.look()?;
     let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
     let all_read = sessions.sources.iter().all(|s| s.ok);
-    setup.audit().record(AuditLine {
-        unix_ms: setup.clock.now().unix_ms,
-        principal: setup.user.clone(),
-        client: "headcount sessions".into(),
-        transport: Transport::Cli,
-        tool: "sessions".into(),
+    let noted = Noted {
+        command: "sessions",
         session: None,
         outcome: if all_read { Outcome::Ok } else { Outcome::Partial },
         agents: 0,
         micros: query::micros(Some(&tick), Duration::ZERO, setup.clock.now().steady - started),
-    });
+    };
+    note(setup, noted);
     if args.json {
         printer::json(&sessions)?;
     } else if sessions.sessions.is_empty() {

@@ -1,11 +1,11 @@
 //! `headcount status`: one look, two samples.
 
-use super::{printer, table};
+use super::{Noted, note, printer, table};
 use crate::monitor::{Seen, Tick};
 use crate::query::{self, QueryError};
 use crate::report::{self, Filter, Report, SessionHealth, SourceReport, View};
 use crate::setup::{Rosters, Setup};
-use crate::store::audit::{AuditLine, Outcome, Transport};
+use crate::store::audit::Outcome;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -55,19 +55,15 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
     let reports = found
         .map(|seen| -> Vec<Report> { seen.iter().map(|s| report::report(&s.facts, &s.judgement, &view, 0)).collect() });
     let now = setup.clock.now().steady;
-    setup.audit().record(AuditLine {
-        unix_ms: setup.clock.now().unix_ms,
-        principal: setup.user.clone(),
-        client: "headcount status".into(),
-        transport: Transport::Cli,
-        tool: "status".into(),
+    let count = |reports: &Vec<Report>| reports.iter().map(|r| r.agents.len()).sum::<usize>();
+    let noted = Noted {
+        command: "status",
         session: asked.map(report::clean),
         outcome: reports.as_ref().map_or_else(QueryError::outcome, |r| outcome(r)),
-        agents: reports
-            .as_ref()
-            .map_or(0, |r| r.iter().map(|r| u32::try_from(r.agents.len()).unwrap_or(u32::MAX)).sum()),
+        agents: u32::try_from(reports.as_ref().map_or(0, count)).unwrap_or(u32::MAX),
         micros: query::micros(Some(&tick), now - reporting, now - started),
-    });
+    };
+    note(setup, noted);
     let reports = reports?;
     let code = exit_code(&tick, &reports);
     print(&tick, reports, args.json, asked.is_some(), &view)?;

@@ -35,7 +35,14 @@ impl Runtime {
                 .ok()
         };
         let (sealed, opened) = cache.and_then(open).unzip();
-        Ok(Self { sealed, ..Self::with_cache(opened)? })
+        let engine = Engine::new(&config(Memory::Pooled, opened.clone())).or_else(|pooled| {
+            tracing::debug!(error = %pooled, "no address space for a pool of memories, allocating them one by one");
+            Engine::new(&config(Memory::OnDemand, opened))
+        });
+        let engine = engine.map_err(|e| LoadError::Engine(format!("{e:#}")))?;
+        let running = Arc::new(Running::default());
+        start_ticker(engine.weak(), Arc::downgrade(&running)).map_err(|e| LoadError::Engine(e.to_string()))?;
+        Ok(Self { engine, sealed, running })
     }
 
     /// Seals what has been compiled, so that the next start finds it. To be called when all policies are loaded.
@@ -45,17 +52,6 @@ impl Runtime {
         {
             tracing::warn!("compiled policies are not kept: {error}");
         }
-    }
-
-    fn with_cache(cache: Option<Cache>) -> Result<Self, LoadError> {
-        let engine = Engine::new(&config(Memory::Pooled, cache.clone())).or_else(|pooled| {
-            tracing::debug!(error = %pooled, "no address space for a pool of memories, allocating them one by one");
-            Engine::new(&config(Memory::OnDemand, cache))
-        });
-        let engine = engine.map_err(|e| LoadError::Engine(format!("{e:#}")))?;
-        let running = Arc::new(Running::default());
-        start_ticker(engine.weak(), Arc::downgrade(&running)).map_err(|e| LoadError::Engine(e.to_string()))?;
-        Ok(Self { engine, sealed: None, running })
     }
 
     pub(super) fn engine(&self) -> &Engine {

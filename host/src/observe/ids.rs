@@ -1,7 +1,7 @@
 //! Names that stay the same as long as the thing lives, made from what cannot change about it.
 
 use super::processes::ProcessId;
-use sha2::{Digest, Sha256};
+use crate::names::short_hash;
 use std::path::Path;
 
 /// A session id holds at most so many characters.
@@ -34,11 +34,6 @@ fn safe(text: &str, longest: usize) -> String {
     let spelled: String = text.chars().map(allowed).collect();
     let begun: String = spelled.trim_start_matches(['.', '_', '-']).chars().take(longest).collect();
     if begun.is_empty() { "root".to_owned() } else { begun }
-}
-
-/// The first six digits of a hash.
-fn short_hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
