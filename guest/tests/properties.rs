@@ -171,6 +171,9 @@ fn texts(verdict: &SessionVerdict) -> Vec<&str> {
 }
 
 proptest! {
+    // As WebAssembly there are no files in which failures could be kept.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_verdict_is_one_the_host_accepts(facts in facts(0..6), settings in settings()) {
         let verdict = verdict(&facts, settings);
