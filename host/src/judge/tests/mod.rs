@@ -3,6 +3,7 @@
 mod cases;
 mod chain;
 mod files;
+mod generated;
 mod limits;
 mod misbehaviour;
 mod refused;
