@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and one file for each command. Nothing here decides anything about agents.
 
+mod compile_policy;
 mod completions;
 mod config;
 mod demo;
@@ -64,6 +65,9 @@ enum Command {
     /// Behaves like an agent of some kind, for `demo` and tests
     #[command(hide = true)]
     StandIn(stand_in::Args),
+    /// Compiles a policy from stdin into the cache, within limits
+    #[command(hide = true)]
+    CompilePolicy(compile_policy::Args),
 }
 
 impl Cli {
@@ -84,6 +88,7 @@ impl Cli {
             Command::Config(command) => config::run(self.config.as_deref(), &command),
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
+            Command::CompilePolicy(args) => Ok(compile_policy::run(args)),
         }
     }
 }

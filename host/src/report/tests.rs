@@ -1,6 +1,7 @@
 //! Reports of made-up sessions.
 
 use super::*;
+use crate::config::{Mode, OnError};
 use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
 use crate::observe::facts::{self, Gap, MemoryMethod, Metrics, ProcessState, Session, Snapshot, SourceState, Terminal};
 use std::time::Duration;
@@ -34,6 +35,7 @@ fn agent(n: u32) -> facts::Agent {
         },
         counters: None,
         trend: None,
+        usage: None,
         evidence: vec![],
         unmeasured: vec![],
     }
@@ -80,10 +82,16 @@ fn judgement(verdict: Option<Verdict>, outcome: Outcome) -> Judgement {
         name: "built-in".into(),
         version: "0.1.0".into(),
         digest: "ab".repeat(32),
+        settings_digest: "cd".repeat(32),
+        mode: Mode::Enforce,
+        on_error: OnError::Open,
+        stale: None,
         outcome,
         took: Duration::from_micros(42),
+        memory: 1 << 20,
+        shadow: None,
     };
-    Judgement { verdict, policies: vec![evaluation] }
+    Judgement { verdict, withheld: None, policies: vec![evaluation] }
 }
 
 fn verdict(facts: &Snapshot) -> Verdict {
@@ -123,10 +131,10 @@ pub(crate) fn any_report() -> Report {
 #[test]
 fn a_report_as_json() {
     let mut facts = snapshot(vec![agent(1), agent(2)]);
-    facts.agents[0].terminal = Some(Terminal { app: "iterm2", id: "w0t1p0".into() });
+    facts.agents[0].terminal = Some(Terminal { app: "iterm2".into(), id: "w0t1p0".into() });
     facts.agents[0].specialization = Some("backend".into());
     facts.agents[1].metrics.read_bytes = None;
-    facts.agents[1].unmeasured = vec![Gap { field: "read-bytes", reason: "belongs to another user".into() }];
+    facts.agents[1].unmeasured = vec![Gap { field: "read-bytes".into(), reason: "belongs to another user".into() }];
     insta::assert_json_snapshot!(of(&facts, &View::default()));
 }
 

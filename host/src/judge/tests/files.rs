@@ -105,7 +105,7 @@ fn a_policy_is_kept_compiled_and_runs_also_where_it_cannot_be_kept() {
     let place = tempfile::tempdir().unwrap();
     let cache = place.path().join("policies");
     let judged_with = |cache: &Path| {
-        let judge = Judge::new(&[], Some(cache), Arc::new(SystemClock::default())).unwrap();
+        let judge = with_cache(cache, Arc::new(SystemClock::default())).unwrap();
         judge.judge(&session(1)).verdict.is_some()
     };
     assert!(judged_with(&cache));
@@ -122,7 +122,7 @@ fn a_compiled_policy_that_was_changed_on_disk_is_compiled_anew() {
     let place = tempfile::tempdir().unwrap();
     let cache = place.path().join("policies");
     let judged = || {
-        let judge = Judge::new(&[], Some(&cache), Arc::new(SystemClock::default())).unwrap();
+        let judge = with_cache(&cache, Arc::new(SystemClock::default())).unwrap();
         let judgement = judge.judge(&session(2));
         format!("{:?} {:?}", judgement.verdict, judgement.policies[0].outcome)
     };
@@ -168,7 +168,7 @@ fn compiled_policies_are_not_taken_from_where_others_may_write() {
     let cache = place.path().join("policies");
     std::fs::create_dir(&cache).unwrap();
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let judge = Judge::new(&[], Some(&cache), Arc::new(SystemClock::default())).unwrap();
+    let judge = with_cache(&cache, Arc::new(SystemClock::default())).unwrap();
     assert!(judge.judge(&session(1)).verdict.is_some());
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0);
 }
