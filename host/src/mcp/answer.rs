@@ -1,6 +1,6 @@
 //! What all tools answer from: the latest tick, each report written out once.
 
-use crate::monitor::{Ended, Monitor, Seen, Tick};
+use crate::monitor::{Ended, Monitor, Seen, Tick, Watcher};
 use crate::report::{self, Rendered, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::{Audit, AuditLine};
@@ -35,7 +35,7 @@ impl Service {
         let setup = Arc::new(setup);
         let audit = setup.audit();
         let for_thread = Arc::clone(&setup);
-        let watcher = move || for_thread.watcher(rosters);
+        let watcher = move || for_thread.watcher(rosters).map(Watcher::following_policies);
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
         Ok(Self { setup, monitor, audit, written: Mutex::default() })
     }

@@ -22,6 +22,7 @@ pub struct Watcher {
     judge: Option<Judge>,
     /// Policies are compiled while the first samples are taken.
     compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
+    follow: bool,
     history: History,
     clock: Arc<dyn Clock>,
 }
@@ -49,7 +50,13 @@ impl Watcher {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let compiling = Some(thread::Builder::new().name("policy-compiler".into()).spawn(judge)?);
-        Ok(Self { observer, judge: None, compiling, history: History::new(history), clock })
+        Ok(Self { observer, judge: None, compiling, follow: false, history: History::new(history), clock })
+    }
+
+    /// Policies are to be loaded again when their files change.
+    #[must_use]
+    pub fn following_policies(self) -> Self {
+        Self { follow: true, ..self }
     }
 
     /// Looks once.
@@ -98,7 +105,11 @@ impl Watcher {
 
     fn judge(&mut self, snapshots: Vec<Snapshot>) -> Result<Vec<Arc<Seen>>, WatchError> {
         if let Some(compiling) = self.compiling.take() {
-            self.judge = Some(compiling.join().map_err(|_| WatchError::Compiling)??);
+            let mut judge = compiling.join().map_err(|_| WatchError::Compiling)??;
+            if self.follow {
+                judge.follow_files();
+            }
+            self.judge = Some(judge);
         }
         let judge = self.judge.as_ref().ok_or(WatchError::Compiling)?;
         let clock = &self.clock;
