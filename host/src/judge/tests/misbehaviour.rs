@@ -117,14 +117,7 @@ fn after_each_failure_the_next_judgement_is_sound() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thousand_judgements_leave_no_memory_behind() {
-    const ALONE: &str = "HEADCOUNT_TEST_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        // In a process of its own: what other tests take up beside it would count here too.
-        let name = "judge::tests::misbehaviour::a_thousand_judgements_leave_no_memory_behind";
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let ended = alone.args(["--exact", name]).env(ALONE, "1").output().unwrap();
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
-        assert!(String::from_utf8_lossy(&ended.stdout).contains("1 passed"), "the test has another name now");
+    if !alone("judge::tests::misbehaviour::a_thousand_judgements_leave_no_memory_behind") {
         return;
     }
     let resident_pages = || -> u64 {
