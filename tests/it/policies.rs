@@ -118,18 +118,24 @@ fn a_policy_judges_the_sessions_that_it_is_for() {
 
 #[test]
 fn each_policy_has_the_limits_of_its_own_or_those_of_all() {
-    let slow = misbehaving("slow");
-    for (config, outcome) in [
-        (format!("[limits]\ndeadline = \"10ms\"\n{slow}limits = {{ deadline = \"20s\" }}\n"), "verdict"),
-        (format!("[limits]\ndeadline = \"10ms\"\n{slow}"), "deadline"),
-        (format!("[limits]\ndeadline = \"20s\"\n{slow}limits = {{ deadline = \"10ms\" }}\n"), "deadline"),
+    let (small, large) = ("memory = \"16MiB\"", "memory = \"40MiB\"");
+    let large_of_its_own = format!("{}limits = {{ {large} }}\n", misbehaving("grow-20"));
+    let small_of_its_own = format!("{}limits = {{ {small} }}\n", misbehaving("grow-20"));
+    for (config, outcomes_are) in [
+        (format!("{large_of_its_own}{small_of_its_own}"), ["verdict", "memory"]),
+        (format!("[limits]\n{small}\n{large_of_its_own}{}", misbehaving("grow-20")), ["verdict", "memory"]),
+        (format!("[limits]\n{large}\n{}{small_of_its_own}", misbehaving("grow-20")), ["verdict", "memory"]),
     ] {
-        // The built-in policy is not held to ten milliseconds on a busy machine.
-        let tuned = format!("{BUILTIN}limits = {{ deadline = \"10s\" }}\n");
-        let (limits, policy) = config.split_once("[[policy]]").unwrap();
-        let (ran, _) = judged_by(&format!("{limits}{tuned}[[policy]]{policy}"));
-        assert_eq!(outcomes(&ran.json()), ["verdict", outcome], "{config}");
+        let (ran, _) = judged_by(&config);
+        assert_eq!(outcomes(&ran.json())[1..], outcomes_are, "{config}");
+        let detail = ran.json()["policies"][2]["detail"].clone();
+        assert!(detail.as_str().unwrap().ends_with("its limit is 16MiB"), "{detail}");
     }
+    let deadlines = format!("[limits]\ndeadline = \"20ms\"\n{BUILTIN}limits = {{ deadline = \"10s\" }}\n");
+    let own = misbehaving("loop") + "limits = { deadline = \"40ms\" }\n";
+    let (ran, _) = judged_by(&(deadlines + &own + &misbehaving("loop")));
+    let details: Vec<_> = (1..3).map(|n| ran.json()["policies"][n]["detail"].clone()).collect();
+    assert_eq!(details, ["it ran longer than its limit of 40ms", "it ran longer than its limit of 20ms"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::bindings::{HealthPolicyPre, exports::headcount::policy::policy as wit};
 use super::engine::Runtime;
-use super::limits::{Guard, Limits};
+use super::limits::{Guard, Limits, TABLE_ELEMENTS};
 use super::outcome::{Outcome, SettingsProblem};
 use super::panic;
 use wasmtime::{Store, Trap};
@@ -27,7 +27,7 @@ pub(super) fn start(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Li
 }
 
 pub(super) fn describe(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Called<wit::Description> {
-    call(runtime, pre, limits, |policy, store| policy.call_describe(store))
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_describe(store)))
 }
 
 pub(super) fn validate_settings(
@@ -37,7 +37,7 @@ pub(super) fn validate_settings(
     settings: &str,
 ) -> Called<Vec<SettingsProblem>> {
     let problem = |p: wit::Problem| SettingsProblem { path: p.path, message: p.message };
-    call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings))
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings)))
         .and_then(|problems| Ok(problems.into_iter().map(problem).collect()))
 }
 
@@ -53,6 +53,15 @@ pub(super) fn judge(
         .and_then(|answer| answer.map_err(Outcome::Declined))
 }
 
+/// What cannot be read of a policy that has not been asked for a verdict is no bad one.
+fn before_a_verdict<T>(called: Called<T>) -> Called<T> {
+    let answer = called.answer.map_err(|outcome| match outcome {
+        Outcome::BadVerdict(why) => Outcome::Trap(format!("what it says cannot be read: {why}")),
+        other => other,
+    });
+    Called { answer, ..called }
+}
+
 fn call<T>(
     runtime: &Runtime,
     pre: &HealthPolicyPre<Guard>,
@@ -64,9 +73,7 @@ fn call<T>(
         Ok(instance) => {
             function(instance.headcount_policy_policy(), &mut store).map_err(|error| explain(&error, &store, limits))
         }
-        Err(error) if error.is::<Trap>() || store.data().refused_memory.is_some() => {
-            Err(explain(&error, &store, limits))
-        }
+        Err(error) if error.is::<Trap>() || store.data().refused_anything() => Err(explain(&error, &store, limits)),
         // Whether its interface is another or the machine has no room shows when only the second can be the reason.
         Err(error) => {
             let (mut store, _ticking) = runtime.store(limits);
@@ -81,10 +88,14 @@ fn call<T>(
 
 /// One sentence for each way in which a call can end badly.
 fn explain(error: &wasmtime::Error, store: &Store<Guard>, limits: &Limits) -> Outcome {
-    let refused = store.data().refused_memory;
-    match (error.downcast_ref::<Trap>(), refused) {
+    let guard = store.data();
+    match (error.downcast_ref::<Trap>(), guard.refused_memory) {
         (Some(Trap::Interrupt), _) => Outcome::Deadline(limits.deadline),
         (_, Some(asked)) => Outcome::Memory { asked, limit: limits.memory },
+        (_, None) if guard.refused_table.is_some() => Outcome::Trap(format!(
+            "it asked for {} table elements; {TABLE_ELEMENTS} are allowed",
+            guard.refused_table.unwrap_or_default()
+        )),
         (Some(Trap::StackOverflow), _) => Outcome::Trap("it called itself too deeply".into()),
         (Some(Trap::MemoryOutOfBounds), _) => {
             Outcome::Trap("it reached outside its memory, or its stack is exhausted".into())
