@@ -4,6 +4,7 @@
 
 mod audit;
 mod command_line;
+mod compiling;
 mod demo;
 mod hostile_names;
 mod mcp;
