@@ -1,5 +1,6 @@
 //! Reports as a person likes to read them.
 
+use crate::config::Mode;
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
     ActivityState, AgentReport, AgentStatus, CheckOutcome, MetricsReport, Report, SessionHealth, Sessions,
@@ -59,9 +60,35 @@ pub fn report(report: &Report, view: &View) -> String {
         let (shown, all) = (report.agents.len(), report.agent_count);
         let _ = writeln!(out, "  {shown} of {all} agents shown: raise --limit or narrow with --only");
     }
-    for policy in report.policies.iter().filter(|p| p.outcome != "verdict") {
-        let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
-        let _ = writeln!(out, "  {} policy {}: {detail}", "not judged:".red(), policy.name);
+    out.push_str(&policies(report));
+    out
+}
+
+/// What there is to say of the policies: who has failed, who works with an old file, and what those in shadow mode would say.
+fn policies(report: &Report) -> String {
+    let mut out = String::new();
+    for policy in &report.policies {
+        let label = if policy.mode == Mode::Shadow { "shadow policy" } else { "policy" };
+        if policy.outcome != "verdict" {
+            let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
+            let _ = writeln!(out, "  {} {label} {}: {detail}", "not judged:".red(), policy.name);
+        }
+        if let (Some(since), Some(reason)) = (&policy.stale_since, &policy.stale_reason) {
+            let _ = writeln!(out, "  {} {label} {} since {since}: {reason}", "stale:".yellow(), policy.name);
+        }
+    }
+    for shadow in &report.shadow {
+        let health = word(&shadow.session_health);
+        let _ = writeln!(out, "  {} {} would say {health} {}", "shadow:".dimmed(), shadow.policy, shadow.session_score);
+        for check in shadow.session_checks.iter().filter(|check| check.outcome != CheckOutcome::Pass) {
+            let _ = writeln!(out, "    · {}", check.detail);
+        }
+        for agent in &shadow.agents {
+            let (status, activity) = (word(&agent.status), word(&agent.activity.state));
+            let failed = agent.check_results.iter().map(|check| format!("; {}: {}", check.name, check.detail));
+            let failed: String = failed.collect();
+            let _ = writeln!(out, "    {} {status} {activity} {}{failed}", agent.agent_id, agent.score);
+        }
     }
     out
 }

@@ -29,6 +29,18 @@ impl From<config::Limits> for Limits {
     }
 }
 
+impl From<Limits> for config::Limits {
+    fn from(limits: Limits) -> Self {
+        let size = |bytes: usize| config::Size(bytes as u64);
+        Self {
+            deadline: config::Span(limits.deadline),
+            load: config::Span(limits.load),
+            memory: size(limits.memory),
+            result: size(limits.result),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         config::Limits::default().into()

@@ -35,6 +35,8 @@ pub struct Place {
     pub limits: Limits,
     /// The sessions that it judges; empty = all.
     pub sessions: GlobSet,
+    /// The same as it is configured.
+    pub globs: Vec<String>,
 }
 
 impl Place {
@@ -61,6 +63,7 @@ impl Place {
             on_error: policy.on_error,
             limits: limits.with(policy.limits).into(),
             sessions: sessions.build()?,
+            globs: policy.sessions.clone(),
         })
     }
 
@@ -76,6 +79,7 @@ impl Place {
             on_error: OnError::default(),
             limits: Limits::default(),
             sessions: GlobSet::empty(),
+            globs: Vec::new(),
         }
     }
 
@@ -161,7 +165,7 @@ impl State {
     }
 
     /// An evaluation that has not been made yet.
-    pub(super) fn evaluation(self, place: &Place) -> Evaluation {
+    pub fn evaluation(self, place: &Place) -> Evaluation {
         let (name, version, digest) = match &self.policy {
             Ok(policy) => (policy.description.name.clone(), policy.description.version.clone(), policy.digest.clone()),
             Err(_) => (place.name.clone(), String::new(), String::new()),

@@ -1,8 +1,8 @@
 //! What all tools answer from: the latest tick, each report written out once.
 
-use crate::monitor::{Ended, Monitor, Seen, Tick, Watcher};
+use crate::monitor::{Ended, Monitor, Seen, Tick};
 use crate::report::{self, Rendered, View};
-use crate::setup::{Rosters, Setup};
+use crate::setup::{Rosters, Setup, SetupError};
 use crate::store::audit::{Audit, AuditLine};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,10 @@ impl Service {
         let setup = Arc::new(setup);
         let audit = setup.audit();
         let for_thread = Arc::clone(&setup);
-        let watcher = move || for_thread.watcher(rosters).map(Watcher::following_policies);
+        let watcher = move || {
+            let tell = for_thread.policies_teller();
+            Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
+        };
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
         Ok(Self { setup, monitor, audit, written: Mutex::default() })
     }

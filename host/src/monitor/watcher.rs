@@ -3,7 +3,7 @@
 use super::tick::{Seen, Tick, Timings};
 use crate::clock::{Clock, Moment};
 use crate::history::{self, History};
-use crate::judge::{Judge, LoadError};
+use crate::judge::{Judge, Link, LoadError};
 use crate::observe::Observer;
 use crate::observe::facts::Snapshot;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub struct Watcher {
     judge: Option<Judge>,
     /// Policies are compiled while the first samples are taken.
     compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
-    follow: bool,
+    /// What to do with the policies when they, or their files, have changed; `None`: their files are not followed.
+    changed: Option<Box<dyn FnMut(&[Link]) + Send>>,
     history: History,
     clock: Arc<dyn Clock>,
 }
@@ -50,13 +51,14 @@ impl Watcher {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let compiling = Some(thread::Builder::new().name("policy-compiler".into()).spawn(judge)?);
-        Ok(Self { observer, judge: None, compiling, follow: false, history: History::new(history), clock })
+        Ok(Self { observer, judge: None, compiling, changed: None, history: History::new(history), clock })
     }
 
-    /// Policies are to be loaded again when their files change.
+    /// Policies are to be loaded again when their files change, and `changed` told of it: once when they have been loaded,
+    /// and then after each change.
     #[must_use]
-    pub fn following_policies(self) -> Self {
-        Self { follow: true, ..self }
+    pub fn following_policies(self, changed: impl FnMut(&[Link]) + Send + 'static) -> Self {
+        Self { changed: Some(Box::new(changed)), ..self }
     }
 
     /// Looks once.
@@ -106,8 +108,9 @@ impl Watcher {
     fn judge(&mut self, snapshots: Vec<Snapshot>) -> Result<Vec<Arc<Seen>>, WatchError> {
         if let Some(compiling) = self.compiling.take() {
             let mut judge = compiling.join().map_err(|_| WatchError::Compiling)??;
-            if self.follow {
-                judge.follow_files();
+            if let Some(mut changed) = self.changed.take() {
+                changed(judge.chain());
+                judge.follow_files(changed);
             }
             self.judge = Some(judge);
         }

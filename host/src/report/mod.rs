@@ -13,7 +13,7 @@ mod verdict;
 mod view;
 
 pub use assemble::{report, source};
-pub use policies::{PolicyReport, ShadowAgent, ShadowReport};
+pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;

@@ -6,6 +6,7 @@ mod files;
 mod limits;
 mod misbehaviour;
 mod refused;
+mod reload;
 
 use super::*;
 use crate::clock::SystemClock;
