@@ -4,6 +4,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod policy;
 mod printer;
 mod register;
 mod serve;
@@ -59,6 +60,9 @@ enum Command {
     /// Checks or shows the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Writes, builds and tries policies of your own
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Prints a completion script for a shell
     Completions(completions::Args),
     /// Behaves like an agent of some kind, for `demo` and tests
@@ -82,6 +86,7 @@ impl Cli {
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Config(command) => config::run(self.config.as_deref(), &command),
+            Command::Policy(command) => policy::run(&command),
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
         }

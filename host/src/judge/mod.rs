@@ -17,6 +17,7 @@ pub use bindings::exports::headcount::policy::policy::{
     Activity, AdviceResult as Advice, AgentVerdictResult as AgentVerdict, CheckResult as Check, Health,
     Outcome as CheckOutcome, SessionVerdictResult as Verdict, Source, Status, Totals,
 };
+pub use cache::digest;
 pub use engine::{Runtime, TICK};
 pub use limits::Limits;
 pub use load::Policy;

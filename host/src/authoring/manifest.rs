@@ -1,0 +1,54 @@
+//! `policy.toml`: how a policy is built. The build itself is the author's affair, so any language and tool will do.
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The file's name.
+pub const MANIFEST: &str = "policy.toml";
+
+/// What `policy.toml` says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The policy's name; the component is called so too.
+    pub name: String,
+    /// The command that builds it, run in the project's folder.
+    pub build: Vec<String>,
+    /// What the command makes, below that folder: a component, or a core module of which one is made.
+    pub output: PathBuf,
+    /// What to type where the command lacks a tool.
+    #[serde(default)]
+    pub install: Option<String>,
+}
+
+impl Manifest {
+    /// Reads the manifest of a project.
+    ///
+    /// # Errors
+    /// When there is none, or it says something else than it may; the text names the key.
+    pub fn read(project: &Path) -> anyhow::Result<Self> {
+        let path = project.join(MANIFEST);
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!("{} cannot be read; `headcount policy new NAME` makes a project that has one", path.display())
+        })?;
+        let manifest: Self = toml::from_str(&text).with_context(|| format!("{} is not sound", path.display()))?;
+        check_name(&manifest.name).with_context(|| format!("{} is not sound", path.display()))?;
+        Ok(manifest)
+    }
+}
+
+/// Whether this can be the name of a policy: it becomes a folder, a file and a package in every language.
+///
+/// # Errors
+/// When it cannot; the text says what can.
+pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
+    let others = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+    let sound = name.len() <= 40 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(others);
+    anyhow::ensure!(
+        sound,
+        "{name:?} cannot be the name of a policy: take a small letter and up to 39 more, digits, `-` or `_`"
+    );
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Policies of one's own: a project to start from, and how a component is made of it.
+
+pub mod build;
+mod manifest;
+pub mod project;
+
+pub use manifest::{MANIFEST, Manifest};
