@@ -18,8 +18,11 @@ const CORE_MODULE: &[u8] = b"\x01\0\0\0";
 /// One sentence that says what is wrong, and what to type.
 pub fn component(project: &Path) -> anyhow::Result<PathBuf> {
     let manifest = Manifest::read(project)?;
-    run(project, &manifest)?;
     let output = project.join(&manifest.output);
+    // Most tools do not make the folder that they write to.
+    let folder = output.parent().unwrap_or(project);
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    run(project, &manifest)?;
     let built = fs::read(&output).with_context(|| {
         format!(
             "`{}` ended well, but what it should have made, {}, cannot be read: correct `output` in policy.toml",
@@ -39,7 +42,7 @@ fn run(project: &Path, manifest: &Manifest) -> anyhow::Result<()> {
         bail!("policy.toml has no command in `build`: write there what builds the policy, for example [\"make\"]");
     };
     let command = manifest.build.join(" ");
-    let install = manifest.install.as_ref().map(|install| format!("type `{install}`"));
+    let install = manifest.install.as_ref().map(|install| format!("type `{install}` in {}", project.display()));
     let install = install.unwrap_or_else(|| "see the project's README.md".to_owned());
     let ran =
         Command::new(program).args(arguments).current_dir(project).stdin(Stdio::null()).stdout(io::stderr()).status();
