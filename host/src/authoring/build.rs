@@ -1,16 +1,19 @@
 //! From a project to a component: run its build command, and make a component of what that left.
 
 use super::Manifest;
-use anyhow::{Context as _, bail};
+use anyhow::{anyhow, bail};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wit_component::ComponentEncoder;
+use wit_component::{ComponentEncoder, DecodedWasm};
 
-/// The first bytes of every WebAssembly file, and those that tell a core module from a component.
+/// The first bytes of every WebAssembly file, and those after them in a core module.
 const MAGIC: &[u8] = b"\0asm";
 const CORE_MODULE: &[u8] = b"\x01\0\0\0";
+
+/// What every policy exports, whatever the version.
+const INTERFACE: &str = "headcount:policy/policy";
 
 /// Builds the project in `project` and writes the component to `NAME.wasm` in it; returns its path.
 ///
@@ -19,20 +22,17 @@ const CORE_MODULE: &[u8] = b"\x01\0\0\0";
 pub fn component(project: &Path) -> anyhow::Result<PathBuf> {
     let manifest = Manifest::read(project)?;
     let output = project.join(&manifest.output);
-    // Most tools do not make the folder that they write to.
+    // Most compilers do not make the folder that they write to.
     let folder = output.parent().unwrap_or(project);
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fs::create_dir_all(folder).map_err(|e| anyhow!("{} cannot be made: {e}", folder.display()))?;
     run(project, &manifest)?;
-    let built = fs::read(&output).with_context(|| {
-        format!(
-            "`{}` ended well, but what it should have made, {}, cannot be read: correct `output` in policy.toml",
-            manifest.build.join(" "),
-            output.display()
-        )
+    let built = fs::read(&output).map_err(|e| {
+        let command = manifest.build.join(" ");
+        anyhow!("`{command}` did not make {}: {e}; correct `output` in policy.toml", output.display())
     })?;
-    let component = encode(built).with_context(|| format!("no policy can be made of {}", output.display()))?;
+    let component = encode(built).map_err(|e| anyhow!("{} {e}", output.display()))?;
     let path = project.join(format!("{}.wasm", manifest.name));
-    fs::write(&path, component).with_context(|| format!("{} cannot be written", path.display()))?;
+    fs::write(&path, component).map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
     Ok(path)
 }
 
@@ -42,31 +42,41 @@ fn run(project: &Path, manifest: &Manifest) -> anyhow::Result<()> {
         bail!("policy.toml has no command in `build`: write there what builds the policy, for example [\"make\"]");
     };
     let command = manifest.build.join(" ");
-    let install = manifest.install.as_ref().map(|install| format!("type `{install}` in {}", project.display()));
-    let install = install.unwrap_or_else(|| "see the project's README.md".to_owned());
-    let ran =
-        Command::new(program).args(arguments).current_dir(project).stdin(Stdio::null()).stdout(io::stderr()).status();
-    match ran {
+    let install = manifest.install.as_deref().map_or_else(
+        || "see the project's README.md for what it needs".to_owned(),
+        |install| format!("type in the project's folder: {install}"),
+    );
+    let mut builder = Command::new(program);
+    builder.args(arguments).current_dir(project).stdin(Stdio::null()).stdout(io::stderr());
+    match builder.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => {
-            bail!("`{command}` failed ({status}) and says why above; if it lacks a tool, {install}")
+        Ok(status) => bail!("`{command}` failed ({status}) and says why above; if a tool is missing, {install}"),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            bail!("the policy is built with `{program}`, which is not installed; {install}")
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!("`{program}` is not installed, and the policy is built with it: {install}")
-        }
-        Err(error) => Err(error).with_context(|| format!("`{command}` cannot be run")),
+        Err(e) => bail!("`{command}` cannot be run: {e}"),
     }
 }
 
-/// Makes a component of a core module; a component stays as it is.
-fn encode(built: Vec<u8>) -> anyhow::Result<Vec<u8>> {
-    match built.strip_prefix(MAGIC) {
-        None => bail!("it is no WebAssembly: `output` in policy.toml must name what the build makes"),
+/// Makes a component of a core module; a component stays as it is. An error goes on after the file's name.
+fn encode(built: Vec<u8>) -> Result<Vec<u8>, String> {
+    let component = match built.strip_prefix(MAGIC) {
+        None => return Err("is no WebAssembly: `output` in policy.toml must name what the build makes".into()),
         Some(rest) if rest.starts_with(CORE_MODULE) => {
             let mut encoder = ComponentEncoder::default();
-            let encoded = encoder.validate(true).module(&built).and_then(ComponentEncoder::encode);
-            encoded.context("it is a core module without the interface of a policy, or asks for something from outside")
+            let component = encoder.validate(true).module(&built).and_then(ComponentEncoder::encode);
+            component.map_err(|e| format!("is a core module of which no component can be made: {e:#}"))?
         }
-        Some(_) => Ok(built),
+        Some(_) => built,
+    };
+    if !is_policy(&component).map_err(|e| format!("is damaged: {e:#}"))? {
+        return Err(format!("does not export {INTERFACE}: build it for the world in wit/policy.wit"));
     }
+    Ok(component)
+}
+
+fn is_policy(component: &[u8]) -> anyhow::Result<bool> {
+    let DecodedWasm::Component(resolve, world) = wit_component::decode(component)? else { return Ok(false) };
+    let mut exports = resolve.worlds[world].exports.keys().map(|key| resolve.name_world_key(key));
+    Ok(exports.any(|export| export.split('@').next() == Some(INTERFACE)))
 }

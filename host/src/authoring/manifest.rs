@@ -1,6 +1,6 @@
 //! `policy.toml`: how a policy is built. The build itself is the author's affair, so any language and tool will do.
 
-use anyhow::Context as _;
+use anyhow::{anyhow, ensure};
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,11 +30,12 @@ impl Manifest {
     /// When there is none, or it says something else than it may; the text names the key.
     pub fn read(project: &Path) -> anyhow::Result<Self> {
         let path = project.join(MANIFEST);
-        let text = fs::read_to_string(&path).with_context(|| {
-            format!("{} cannot be read; `headcount policy new NAME` makes a project that has one", path.display())
+        let file = path.display();
+        let text = fs::read_to_string(&path).map_err(|e| {
+            anyhow!("{file} cannot be read: {e}; `headcount policy new NAME` writes a project that has one")
         })?;
-        let manifest: Self = toml::from_str(&text).with_context(|| format!("{} is not sound", path.display()))?;
-        check_name(&manifest.name).with_context(|| format!("{} is not sound", path.display()))?;
+        let manifest: Self = toml::from_str(&text).map_err(|e| anyhow!("{file}: {}", e.message()))?;
+        check_name(&manifest.name).map_err(|e| anyhow!("{file}: {e}"))?;
         Ok(manifest)
     }
 }
@@ -46,7 +47,7 @@ impl Manifest {
 pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
     let others = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
     let sound = name.len() <= 40 && name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(others);
-    anyhow::ensure!(
+    ensure!(
         sound,
         "{name:?} cannot be the name of a policy: take a small letter and up to 39 more, digits, `-` or `_`"
     );

@@ -3,5 +3,7 @@
 pub mod build;
 mod manifest;
 pub mod project;
+#[cfg(test)]
+mod tests;
 
 pub use manifest::{MANIFEST, Manifest};

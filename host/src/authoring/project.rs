@@ -2,7 +2,7 @@
 //! passes: an author starts from what works.
 
 use super::manifest::check_name;
-use anyhow::{Context as _, ensure};
+use anyhow::{anyhow, bail, ensure};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -136,16 +136,14 @@ pub fn write(parent: &Path, name: &str, language: &Language) -> anyhow::Result<P
     let found = match fs::read_dir(&project) {
         Ok(entries) => entries.count(),
         Err(error) if error.kind() == ErrorKind::NotFound => 0,
-        Err(error) => {
-            return Err(error).with_context(|| format!("{} is in the way: take another name", project.display()));
-        }
+        Err(error) => bail!("{} is in the way ({error}): take another name", project.display()),
     };
     ensure!(found == 0, "{} is there already and not empty: take another name, or remove it", project.display());
     for (path, content) in language.files.iter().chain([&WIT]).chain(CASES) {
         let path = project.join(path);
         let folder = path.parent().unwrap_or(&project);
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, named(content, name)));
-        written.with_context(|| format!("{} cannot be written", path.display()))?;
+        written.map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
     }
     Ok(project)
 }

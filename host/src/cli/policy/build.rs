@@ -16,7 +16,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = component(&args.project)?;
-    let bytes = fs::read(&path)?;
+    let bytes = fs::read(&path).map_err(|e| anyhow::anyhow!("{} cannot be read: {e}", path.display()))?;
     printer::line(&format!("{}  {} bytes  sha256 {}", path.display(), bytes.len(), digest(&bytes)))?;
     Ok(ExitCode::SUCCESS)
 }
