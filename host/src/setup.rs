@@ -4,7 +4,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place};
-use crate::monitor::{Pace, Watcher};
+use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
@@ -138,7 +138,8 @@ impl Setup {
             quiet_cpu_percent: sampling.quiet_cpu_percent,
             quiet_io: sampling.quiet_io,
         };
-        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, Arc::clone(&self.clock))?)
+        let decisions = Decisions::open(&self.dirs.state, self.config().decisions);
+        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, decisions, Arc::clone(&self.clock))?)
     }
 
     /// Says to those who look from outside which policies this process has. That they cannot hear it is no reason to stop.

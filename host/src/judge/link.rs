@@ -24,9 +24,7 @@ pub struct Place {
     /// SHA-256 that the file must have, in hexadecimal.
     pub pinned: Option<String>,
     /// Its settings, a JSON object; empty = none.
-    pub settings: String,
-    /// Their SHA-256.
-    pub settings_digest: String,
+    pub settings: Arc<str>,
     /// Whether its verdict counts.
     pub mode: Mode,
     /// What its failure means.
@@ -57,8 +55,7 @@ impl Place {
             name: shown(&policy.path),
             file: (!policy.is_builtin()).then(|| policy.path.clone()),
             pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_owned()),
-            settings_digest: digest(settings.as_bytes()),
-            settings,
+            settings: settings.into(),
             mode: policy.mode,
             on_error: policy.on_error,
             limits: limits.with(policy.limits).into(),
@@ -73,8 +70,7 @@ impl Place {
             name: config::Policy::BUILTIN.to_owned(),
             file: None,
             pinned: None,
-            settings: String::new(),
-            settings_digest: digest(b""),
+            settings: "".into(),
             mode: Mode::default(),
             on_error: OnError::default(),
             limits: Limits::default(),
@@ -174,7 +170,7 @@ impl State {
             name,
             version,
             digest,
-            settings_digest: place.settings_digest.clone(),
+            settings: Arc::clone(&place.settings),
             mode: place.mode,
             on_error: place.on_error,
             stale: self.stale,

@@ -2,6 +2,7 @@
 
 pub mod audit;
 mod database;
+pub mod log;
 pub mod registry;
 pub mod serving;
 
