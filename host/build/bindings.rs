@@ -11,7 +11,7 @@ const WORLD: &str = "health-policy";
 /// Stands before the bindings for Rust.
 const RUST_HEAD: &str = "\
 //! What `wit-bindgen` makes of `wit/policy.wit`, and the export of the policy. There is nothing to change here.
-#![allow(unsafe_code, missing_docs, clippy::all)]
+#![allow(unsafe_code, unused_imports, missing_docs, clippy::all)]
 
 // Built natively, as for tests, there is no host to export to.
 #[cfg(target_family = \"wasm\")]

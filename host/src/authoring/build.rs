@@ -4,7 +4,7 @@ use super::Manifest;
 use anyhow::{anyhow, bail};
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
 use wit_component::{ComponentEncoder, DecodedWasm};
 
@@ -42,17 +42,20 @@ fn run(project: &Path, manifest: &Manifest) -> anyhow::Result<()> {
         bail!("policy.toml has no command in `build`: write there what builds the policy, for example [\"make\"]");
     };
     let command = manifest.build.join(" ");
-    let install = manifest.install.as_deref().map_or_else(
-        || "see the project's README.md for what it needs".to_owned(),
-        |install| format!("type in the project's folder: {install}"),
-    );
-    let mut builder = Command::new(program);
+    let install = manifest.install.as_deref().unwrap_or("as the project's README.md says");
+    // A path is one below the project; systems differ in what it is to them.
+    let found = if program.contains('/') { path::absolute(project.join(program))? } else { program.into() };
+    let mut builder = Command::new(found);
     builder.args(arguments).current_dir(project).stdin(Stdio::null()).stdout(io::stderr());
     match builder.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => bail!("`{command}` failed ({status}) and says why above; if a tool is missing, {install}"),
+        Ok(status) => {
+            bail!("`{command}` failed ({status}) and says why above; what it needs is installed so: {install}")
+        }
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            bail!("the policy is built with `{program}`, which is not installed; {install}")
+            bail!(
+                "the policy is built with `{program}`, which is not installed; what it needs is installed so: {install}"
+            )
         }
         Err(e) => bail!("`{command}` cannot be run: {e}"),
     }

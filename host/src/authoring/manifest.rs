@@ -18,7 +18,7 @@ pub struct Manifest {
     pub build: Vec<String>,
     /// What the command makes, below that folder: a component, or a core module of which one is made.
     pub output: PathBuf,
-    /// What to type where the command lacks a tool.
+    /// How the tools that the command needs are installed.
     #[serde(default)]
     pub install: Option<String>,
 }

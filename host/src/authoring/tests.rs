@@ -112,6 +112,16 @@ fn a_build_that_fails_says_what_to_type() {
     assert!(made_nothing.contains("`true` did not make") && made_nothing.contains("`output`"), "{made_nothing}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_tool_may_lie_in_the_project() {
+    let folder = project("name = \"p\"\nbuild = [\"tools/nothing\"]\noutput = \"out\"\n");
+    assert!(failure(&folder).contains("`tools/nothing`, which is not installed"));
+    fs::create_dir(folder.path().join("tools")).unwrap();
+    std::os::unix::fs::symlink("/bin/true", folder.path().join("tools/nothing")).unwrap();
+    assert!(failure(&folder).contains("did not make"), "it runs");
+}
+
 #[test]
 fn what_the_build_makes_must_be_webassembly_with_the_interface() {
     let text = failure(&built(b"#!/bin/sh"));

@@ -58,7 +58,10 @@ static bool read_escape(json_t *json, uint8_t **to) {
   uint8_t c = *json->at++;
   if (c != 'u') {
     for (size_t i = 0; written[i]; i++)
-      if (c == written[i]) return *(*to)++ = (uint8_t)meant[i], true;
+      if (c == written[i]) {
+        *(*to)++ = (uint8_t)meant[i];
+        return true;
+      }
     return false;
   }
   uint32_t code, low;
@@ -74,11 +77,16 @@ static bool read_escape(json_t *json, uint8_t **to) {
 static bool read_text(json_t *json, string_t *text) {
   if (!eat(json, "\"")) return false;
   // Text is never longer than it is written.
-  uint8_t *start = malloc((size_t)(json->end - json->at) + 1), *to = start;
+  const uint8_t *close = json->at;
+  while (close < json->end && *close != '"') close += *close == '\\' ? 2 : 1;
+  uint8_t *start = malloc((size_t)(close - json->at)), *to = start;
   if (!start) POLICY_PANIC("out of memory");
   while (json->at < json->end && *json->at >= ' ') {
     uint8_t c = *json->at++;
-    if (c == '"') return *text = (string_t){start, (size_t)(to - start)}, true;
+    if (c == '"') {
+      *text = (string_t){start, (size_t)(to - start)};
+      return true;
+    }
     if (c != '\\') *to++ = c;
     else if (!read_escape(json, &to)) return false;
   }
@@ -117,6 +125,7 @@ static bool read_number(json_t *json, double *number) {
 
 static bool read_list(json_t *json, unsigned depth) {
   setting_t item;
+  if (!eat(json, "[")) return false;
   skip_space(json);
   if (eat(json, "]")) return true;
   do
@@ -127,6 +136,7 @@ static bool read_list(json_t *json, unsigned depth) {
 
 // Of a name that stands there twice the last value counts.
 static bool read_members(json_t *json, settings_t *members, unsigned depth) {
+  if (!eat(json, "{")) return false;
   skip_space(json);
   if (eat(json, "}")) return true;
   do {
@@ -143,19 +153,23 @@ static bool read_members(json_t *json, settings_t *members, unsigned depth) {
   return eat(json, "}");
 }
 
-// Fills in all of `value` but its name.
+static bool read_bare(json_t *json, setting_t *value, unsigned depth) {
+  settings_t skipped = {0};
+  switch (json->at < json->end ? *json->at : 0) {
+  case 'n': value->kind = SETTING_NULL; return eat(json, "null");
+  case 't': value->kind = SETTING_BOOLEAN; value->boolean = true; return eat(json, "true");
+  case 'f': value->kind = SETTING_BOOLEAN; value->boolean = false; return eat(json, "false");
+  case '"': value->kind = SETTING_TEXT; return read_text(json, &value->text);
+  case '[': value->kind = SETTING_ARRAY; return read_list(json, depth);
+  case '{': value->kind = SETTING_OBJECT; return read_members(json, &skipped, depth);
+  default: value->kind = SETTING_NUMBER; return read_number(json, &value->number);
+  }
+}
+
+// Fills in all of `value` but its name. Space may stand on both sides.
 static bool read_value(json_t *json, setting_t *value, unsigned depth) {
-  if (depth > DEEPEST) return false;
   skip_space(json);
-  bool is_read = true;
-  if (eat(json, "null")) value->kind = SETTING_NULL;
-  else if (eat(json, "true")) value->kind = SETTING_BOOLEAN, value->boolean = true;
-  else if (eat(json, "false")) value->kind = SETTING_BOOLEAN, value->boolean = false;
-  else if (eat(json, "[")) value->kind = SETTING_ARRAY, is_read = read_list(json, depth + 1);
-  else if (eat(json, "{")) value->kind = SETTING_OBJECT, is_read = read_members(json, &(settings_t){0}, depth + 1);
-  else if (json->at < json->end && *json->at == '"')
-    value->kind = SETTING_TEXT, is_read = read_text(json, &value->text);
-  else value->kind = SETTING_NUMBER, is_read = read_number(json, &value->number);
+  bool is_read = depth < DEEPEST && read_bare(json, value, depth + 1);
   skip_space(json);
   return is_read;
 }
@@ -165,9 +179,9 @@ bool read_settings(string_t text, settings_t *settings) {
   if (text.len == 0) return true;
   json_t json = {text.ptr, text.ptr + text.len};
   skip_space(&json);
-  if (!eat(&json, "{") || !read_members(&json, settings, 1)) return false;
+  bool is_read = read_members(&json, settings, 0);
   skip_space(&json);
-  return json.at == json.end;
+  return is_read && json.at == json.end;
 }
 
 string_t pointer_to(string_t name) {

@@ -8,11 +8,11 @@ string_t text(const char *literal) { return (string_t){(uint8_t *)literal, strle
 bool same(string_t a, string_t b) { return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0; }
 
 // An empty list that comes from the host has a pointer that is not memory.
-void *append(void **items, size_t *len, size_t size) {
-  uint8_t *moved = realloc(*len ? *items : NULL, (*len + 1) * size);
+void *with_room(void *items, size_t len, size_t size) {
+  uint8_t *moved = realloc(len ? items : NULL, (len + 1) * size);
   if (!moved) POLICY_PANIC("out of memory");
-  *items = moved;
-  return memset(moved + size * (*len)++, 0, size);
+  memset(moved + size * len, 0, size);
+  return moved;
 }
 
 static void add(string_t *to, const void *bytes, size_t len) {

@@ -20,8 +20,9 @@ string_t format(const char *format, ...);
 bool same(string_t a, string_t b);
 
 // Makes room for one more item at the end of a list `{ptr, len}`, and is that item, all zero.
-#define APPEND(list) (*(__typeof__((list)->ptr))append((void **)&(list)->ptr, &(list)->len, sizeof *(list)->ptr))
-void *append(void **items, size_t *len, size_t size);
+#define APPEND(list) \
+  (*((list)->ptr = with_room((list)->ptr, (list)->len, sizeof *(list)->ptr), (list)->ptr + (list)->len++))
+void *with_room(void *items, size_t len, size_t size);
 
 // One member of the settings. Only what `kind` names has a value.
 typedef struct {
