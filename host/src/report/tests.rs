@@ -217,13 +217,14 @@ fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
         at_ms: 1,
     }];
     agent.unmeasured = vec![Gap { field: "threads".into(), reason: hostile.clone() }];
-    let texts = facts::Usage { model: Some(hostile.clone()), current_tool: Some(hostile.clone()), ..Default::default() };
+    let texts =
+        facts::Usage { model: Some(hostile.clone()), current_tool: Some(hostile.clone()), ..Default::default() };
     agent.usage = Some(texts);
     *sources = vec![SourceState { name: hostile.clone(), error: Some(hostile.clone()) }];
     let count = |facts: &Snapshot, text: &str| serde_json::to_string(facts).unwrap().matches(text).count();
     let all = count(&facts, "[2J");
     clean_facts(&mut facts);
-    assert_eq!((all, count(&facts, "[2J"), count(&facts, &clean(&hostile))), (11, 0, 11));
+    assert_eq!((all, count(&facts, "[2J"), count(&facts, &clean(&hostile))), (12, 0, 12));
     let once = facts.clone();
     clean_facts(&mut facts);
     assert_eq!(facts, once);

@@ -4,6 +4,7 @@ mod cases;
 mod chain;
 mod examples;
 mod files;
+mod generated;
 mod limits;
 mod misbehaviour;
 mod refused;
