@@ -7,6 +7,11 @@ use super::outcome::{Outcome, SettingsProblem};
 use super::panic;
 use wasmtime::{Store, Trap};
 
+/// The longest text that a policy says of itself or of its settings, in characters.
+const MAX_TEXT: usize = 512;
+/// How many problems of its settings a policy can tell at once.
+const MAX_PROBLEMS: usize = 64;
+
 /// What came of a call.
 pub(super) struct Called<T> {
     /// Its answer, or how it ended.
@@ -27,7 +32,14 @@ pub(super) fn start(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Li
 }
 
 pub(super) fn describe(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Called<wit::Description> {
-    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_describe(store)))
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_describe(store))).and_then(|said| {
+        Ok(wit::Description {
+            name: short(said.name),
+            version: short(said.version),
+            summary: short(said.summary),
+            settings_schema: said.settings_schema,
+        })
+    })
 }
 
 pub(super) fn validate_settings(
@@ -36,9 +48,9 @@ pub(super) fn validate_settings(
     limits: &Limits,
     settings: &str,
 ) -> Called<Vec<SettingsProblem>> {
-    let problem = |p: wit::Problem| SettingsProblem { path: p.path, message: p.message };
+    let problem = |p: wit::Problem| SettingsProblem { path: short(p.path), message: short(p.message) };
     before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings)))
-        .and_then(|problems| Ok(problems.into_iter().map(problem).collect()))
+        .and_then(|problems| Ok(problems.into_iter().take(MAX_PROBLEMS).map(problem).collect()))
 }
 
 pub(super) fn judge(
@@ -50,7 +62,17 @@ pub(super) fn judge(
     settings: &str,
 ) -> Called<wit::SessionVerdictResult> {
     call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))
-        .and_then(|answer| answer.map_err(Outcome::Declined))
+        .and_then(|answer| answer.map_err(|why| Outcome::Declined(short(why))))
+}
+
+/// What a policy says of itself, in a length that can be shown again and again.
+fn short(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+        text.truncate(end);
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
 }
 
 /// What cannot be read of a policy that has not been asked for a verdict is no bad one.
