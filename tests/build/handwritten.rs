@@ -65,8 +65,23 @@ pub fn build(folder: &Path, wit: &Path, out: &Path) -> Result<()> {
         };
         write(path.file_stem().map_or(&path, Path::new), component)?;
     }
+    write(Path::new("compile-bomb"), component(&format!("{honest}\n{}", bomb()), &wit))?;
     write(Path::new("composed"), composed(&folder.join("composed"), &honest, &wit))?;
     VARIATIONS.iter().try_for_each(|variation| write(Path::new(variation.name), variation.component(&honest, &wit)))
+}
+
+/// A function that is small, and on which a compiler works for seconds: many values are alive across many branches.
+fn bomb() -> String {
+    const LOCALS: usize = 1_500;
+    const BRANCHES: usize = 12_000;
+    let branch = |n: usize| {
+        let (to, from) = (n * 7 % LOCALS, (n * 13 + 5) % LOCALS);
+        format!("(if (local.get {from}) (then (local.set {to} (i32.add (local.get {from}) (local.get {to})))))")
+    };
+    let body: Vec<String> = (0..BRANCHES).map(branch).collect();
+    let sum = (0..LOCALS).map(|n| format!("(i32.xor (local.get {n}))")).collect::<Vec<_>>().join(" ");
+    let locals = "i32 ".repeat(LOCALS - 1);
+    format!("(func (param i32) (result i32) (local {locals}) {} (i32.const 0) {sum})", body.join("\n"))
 }
 
 impl Variation {

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "all of it is tests")]
 
 mod audit;
+mod authoring;
 mod command_line;
+mod compiling;
+mod decisions;
 mod demo;
 mod hostile_names;
 mod mcp;

@@ -1,7 +1,7 @@
 //! What the source promises of itself: who may know what, and how files look.
 
 use headcount::judge::{BUILTIN, Limits, Policy, Runtime};
-use headcount_tests::MISBEHAVING_POLICY;
+use headcount_tests::{BUDGET_POLICY, LEAK_POLICY, MISBEHAVING_POLICY, NIGHT_WATCH_POLICY};
 use regex::Regex;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,6 +74,7 @@ fn each_library_is_known_in_one_place_only() {
         ("comfy_table", &["cli/"]),
         ("owo_colors", &["cli/"]),
         ("clap|clap_complete", &["cli/", "main.rs"]),
+        ("wit_component", &["authoring/"]),
         ("rusqlite", &["store/", "history/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");
@@ -104,7 +105,7 @@ fn sql_is_spoken_only_where_data_is_stored() {
 /// The order in which the crate's documentation lists its modules.
 const LAYERS: [&[&str]; 8] = [
     &["cli", "mcp"],
-    &["demo", "registering", "query", "monitor", "setup"],
+    &["authoring", "demo", "registering", "query", "monitor", "setup"],
     &["report"],
     &["judge"],
     &["history"],
@@ -161,9 +162,15 @@ fn nothing_is_left_for_later() {
 /// Loading refuses whatever asks for something from outside.
 #[test]
 fn no_policy_that_is_built_here_imports_anything() {
-    let runtime = Runtime::new(None).unwrap();
-    for (name, bytes) in [("built-in", BUILTIN), ("misbehaving", MISBEHAVING_POLICY)] {
-        let loaded = Policy::load(&runtime, name, bytes, "", Limits::default());
+    let runtime = Runtime::new(None, None, 0).unwrap();
+    for (name, bytes, settings) in [
+        ("built-in", BUILTIN, ""),
+        ("misbehaving", MISBEHAVING_POLICY, ""),
+        ("budget", BUDGET_POLICY, r#"{"memory_gb":1}"#),
+        ("night-watch", NIGHT_WATCH_POLICY, ""),
+        ("leak", LEAK_POLICY, ""),
+    ] {
+        let loaded = Policy::load(&runtime, name, bytes, settings, Limits::default());
         assert!(loaded.is_ok(), "{:?}", loaded.err());
     }
 }

@@ -1,9 +1,11 @@
 //! The command line: what can be typed, and one file for each command. Nothing here decides anything about agents.
 
+mod compile_policy;
 mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod policy;
 mod printer;
 mod register;
 mod serve;
@@ -59,11 +61,17 @@ enum Command {
     /// Checks or shows the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Writes, builds and tries policies of your own
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Prints a completion script for a shell
     Completions(completions::Args),
     /// Behaves like an agent of some kind, for `demo` and tests
     #[command(hide = true)]
     StandIn(stand_in::Args),
+    /// Compiles a policy from stdin into the cache, within limits
+    #[command(hide = true)]
+    CompilePolicy(compile_policy::Args),
 }
 
 impl Cli {
@@ -74,7 +82,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let setup = || Setup::new(self.config.as_deref());
         match self.command {
-            Command::Status(args) => status::run(&setup()?, args),
+            Command::Status(args) => status::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
@@ -82,8 +90,10 @@ impl Cli {
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Config(command) => config::run(self.config.as_deref(), &command),
+            Command::Policy(command) => policy::run(self.config.as_deref(), &command),
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
+            Command::CompilePolicy(args) => Ok(compile_policy::run(args)),
         }
     }
 }

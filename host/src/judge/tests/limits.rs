@@ -25,8 +25,8 @@ fn others_are_well() {
 }
 
 /// Limits of which starting, describing and looking at settings may take so long.
-fn starting_within(deadline: Duration) -> Limits {
-    Limits { deadline, ..Limits::default() }
+fn starting_within(load: Duration) -> Limits {
+    Limits { load, ..Limits::default() }
 }
 
 /// Holds that `run` is ended by its deadline: soon after a short one, and not before one that is ten times as long.
@@ -42,7 +42,7 @@ fn ends_at_its_deadline(name: &str, run: impl Fn(Duration) -> Outcome) {
     assert!(took.iter().all(|took| *took >= short), "{name}: {took:?}");
     assert!(took.iter().any(|took| *took < 2 * short), "{name}: {took:?}");
     assert!(timed(10 * short) >= 10 * short, "{name}");
-    assert!(Outcome::Deadline(short).to_string().contains("100 ms"));
+    assert!(Outcome::Deadline(short).to_string().ends_with("its limit of 100ms"));
     others_are_well();
 }
 
@@ -88,7 +88,7 @@ fn is_held_to_its_memory(bytes: &[u8]) {
     let outcome = judged(bytes, limits, 2);
     let Outcome::Memory { asked, limit } = outcome else { panic!("{outcome:?}") };
     assert!(limit == 20 * MIB && (30 * MIB..=32 * MIB).contains(&asked), "{outcome:?}");
-    assert!(outcome.to_string().ends_with("the limit is 20 MiB"), "{outcome}");
+    assert!(outcome.to_string().ends_with("its limit is 20MiB"), "{outcome}");
     assert_eq!(judged(bytes, Limits::default(), 2), Outcome::Verdict);
     others_are_well();
 }
@@ -145,7 +145,7 @@ fn an_answer_counts_as_often_as_it_is_copied() {
     let limits = Limits::default();
     assert_eq!(judged(ALIASED_TEXT, limits, 2), Outcome::Flood(limits.result));
     assert_eq!(judged(ALIASED_TEXT, Limits { result: 10 * limits.result, ..limits }, 2), Outcome::Verdict);
-    assert_eq!(Outcome::Flood(limits.result).to_string(), "its answer was larger than 32 MiB");
+    assert_eq!(Outcome::Flood(limits.result).to_string(), "its answer was larger than its limit of 32MiB");
     // Two million rows in the memory of 10 000; those of two agents are few enough to be counted.
     assert_eq!(judged(ALIASED_LISTS, limits, 200), Outcome::Flood(limits.result));
     let outcome = judged(ALIASED_LISTS, limits, 2);
@@ -169,7 +169,7 @@ fn a_file_that_is_too_large_is_refused_before_it_is_read() {
     };
     assert_eq!(refused((64 << 20) + 1), "its file cannot be read: is larger than 64 MiB");
     // One of zeros that is smaller is read, and is no policy for another reason.
-    assert_eq!(refused(1 << 20), "this is no WebAssembly component");
+    assert_eq!(refused(1 << 20), "wanted a WebAssembly component, found something else");
 }
 
 /// The memory of this process at its highest, bytes.
