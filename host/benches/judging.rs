@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout)]
 
 use headcount::clock::SystemClock;
-use headcount::judge::Judge;
+use headcount::judge::{Judge, Options, Place};
 use headcount::observe::facts::{
     Agent, Claim, Evidence, MemoryMethod, Metrics, ProcessState, Session, Snapshot, Source, SourceState, Trend,
 };
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(200);
-    let judge = Judge::new(&[], None, Arc::new(SystemClock::default()))?;
+    let judge = Judge::new(vec![Place::builtin()], &Options::default(), Arc::new(SystemClock::default()))?;
     println!("agents   judged in the sandbox   natively    ratio   report made and written");
     for agents in [1, 10, 100, 1000] {
         let natives = native::cases::crowd(agents);
@@ -102,6 +102,7 @@ fn agent(a: &native::Agent) -> Agent {
             io_bytes: t.io_bytes,
             quiet_ms: t.quiet_ms,
         }),
+        usage: None,
         evidence: a.evidence.iter().map(evidence).collect(),
         unmeasured: vec![],
     }

@@ -3,14 +3,16 @@
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
-use crate::judge::{Judge, LoadError};
-use crate::monitor::{Pace, Watcher};
+use crate::judge::{self, Judge, Link, LoadError, Place};
+use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
+use crate::report::policy_rows;
 use crate::store::Store;
 use crate::store::audit::Audit;
+use crate::store::serving::Serving;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +24,8 @@ pub struct Setup {
     pub dirs: Dirs,
     /// Where compiled policies are kept, if they may be.
     cache: Option<PathBuf>,
+    /// Whether a policy that cannot be loaded is an error.
+    strict: bool,
     /// The machine's clocks.
     pub clock: Arc<dyn Clock>,
     /// The registry of declared agents; opened when it is first needed.
@@ -61,12 +65,26 @@ impl Setup {
         let loaded = config::load(&environment, config_file, &[])?;
         let store = Arc::new(Store::at(&dirs.state));
         let cache = Some(dirs.cache.join("policies"));
-        Ok(Self { loaded, dirs, cache, clock: Arc::new(SystemClock::default()), store, user: Owners::default().me() })
+        Ok(Self {
+            loaded,
+            dirs,
+            cache,
+            strict: false,
+            clock: Arc::new(SystemClock::default()),
+            store,
+            user: Owners::default().me(),
+        })
     }
 
     /// The same, but compiled policies are not kept.
     pub fn without_cache(self) -> Self {
         Self { cache: None, ..self }
+    }
+
+    /// The same; where `strict`, a policy that cannot be loaded is an error.
+    #[must_use]
+    pub fn strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
     }
 
     /// The settings.
@@ -76,9 +94,14 @@ impl Setup {
 
     /// Makes the judge with the configured chain. Apart from the rest, because compiling policies takes its time.
     pub fn judge(&self) -> impl FnOnce() -> Result<Judge, LoadError> + Send + 'static {
-        let policies = self.config().policies.clone();
-        let (cache, clock) = (self.cache.clone(), Arc::clone(&self.clock));
-        move || Judge::new(&policies, cache.as_deref(), clock)
+        let limits = self.config().limits;
+        let chain = self.config().chain();
+        let options = judge::Options { cache: self.cache.clone(), compiler: program(), strict: self.strict };
+        let clock = Arc::clone(&self.clock);
+        move || {
+            let places = chain.iter().map(|(_, policy)| Place::new(policy, limits)).collect::<Result<_, _>>();
+            Judge::new(places.map_err(|error| LoadError::Refused(vec![error.to_string()]))?, &options, clock)
+        }
     }
 
     /// The process table as it is configured.
@@ -115,7 +138,20 @@ impl Setup {
             quiet_cpu_percent: sampling.quiet_cpu_percent,
             quiet_io: sampling.quiet_io,
         };
-        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, Arc::clone(&self.clock))?)
+        let decisions = Decisions::open(&self.dirs.state, self.config().decisions);
+        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, decisions, Arc::clone(&self.clock))?)
+    }
+
+    /// Says to those who look from outside which policies this process has. That they cannot hear it is no reason to stop.
+    pub fn policies_teller(&self) -> impl FnMut(&[Link]) + Send + 'static {
+        let mut serving = Serving::open(&self.dirs.state);
+        move |chain| {
+            let said = serving.as_mut().map_err(|error| error.to_string());
+            let said = said.and_then(|serving| serving.say(&policy_rows(chain)).map_err(|error| error.to_string()));
+            if let Err(error) = said {
+                tracing::warn!("`headcount policy list` does not hear of this server: {error}");
+            }
+        }
     }
 
     /// How often to look.
@@ -128,4 +164,9 @@ impl Setup {
     pub fn audit(&self) -> Audit {
         Audit::open(&self.dirs.state, self.config().audit)
     }
+}
+
+/// This program, to be started once more. On Linux that is the very file that runs, also where another has its name by now.
+fn program() -> Option<PathBuf> {
+    if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { std::env::current_exe().ok() }
 }

@@ -162,7 +162,7 @@ fn nothing_is_left_for_later() {
 /// Loading refuses whatever asks for something from outside.
 #[test]
 fn no_policy_that_is_built_here_imports_anything() {
-    let runtime = Runtime::new(None).unwrap();
+    let runtime = Runtime::new(None, None, 0).unwrap();
     for (name, bytes, settings) in [
         ("built-in", BUILTIN, ""),
         ("misbehaving", MISBEHAVING_POLICY, ""),

@@ -80,8 +80,10 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
 fn problems(setup: &Setup) -> anyhow::Result<Vec<String>> {
     let place = |key: String| setup.loaded.origins.of(&key);
     let judge = setup.judge()()?;
-    let policies =
-        judge.refused().map(|(n, name, why)| format!("{}: policy {name}: {why}", place(format!("policy[{n}]"))));
+    let chain = setup.config().chain();
+    let named =
+        |n: usize| chain[n].0.map_or("the built-in policy".into(), |n| place(format!("policy[{n}]")).to_string());
+    let policies = judge.refused().map(|(n, name, why)| format!("{}: policy {name}: {why}", named(n)));
     let rosters = setup.config().rosters.iter().enumerate().filter_map(|(n, file)| {
         let error = FileSource::new(file.clone()).read().1?;
         Some(format!("{}: roster {}: {error}", place(format!("rosters[{n}]")), file.display()))

@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and one file for each command. Nothing here decides anything about agents.
 
+mod compile_policy;
 mod completions;
 mod config;
 mod demo;
@@ -68,6 +69,9 @@ enum Command {
     /// Behaves like an agent of some kind, for `demo` and tests
     #[command(hide = true)]
     StandIn(stand_in::Args),
+    /// Compiles a policy from stdin into the cache, within limits
+    #[command(hide = true)]
+    CompilePolicy(compile_policy::Args),
 }
 
 impl Cli {
@@ -78,7 +82,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let setup = || Setup::new(self.config.as_deref());
         match self.command {
-            Command::Status(args) => status::run(&setup()?, args),
+            Command::Status(args) => status::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
@@ -86,9 +90,10 @@ impl Cli {
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Config(command) => config::run(self.config.as_deref(), &command),
-            Command::Policy(command) => policy::run(&command),
+            Command::Policy(command) => policy::run(self.config.as_deref(), &command),
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
+            Command::CompilePolicy(args) => Ok(compile_policy::run(args)),
         }
     }
 }

@@ -31,6 +31,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64,
           value_parser = clap::value_parser!(u64).range(1..=report::MAX_LIMIT as u64))]
     limit: u64,
+    /// Make a policy that cannot be loaded an error
+    #[arg(long)]
+    strict: bool,
     /// Say how long each part took
     #[arg(long)]
     timings: bool,
@@ -44,7 +47,8 @@ struct Reports {
     sources: Vec<SourceReport>,
 }
 
-pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
+    let setup = &setup.strict(args.strict);
     let view = View { only: args.only, limit: View::check_limit(args.limit)?, ..View::default() };
     let started = setup.clock.now().steady;
     let mut watcher = setup.watcher(Rosters { files: args.roster, given: None })?;

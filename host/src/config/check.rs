@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 ///
 /// Of JSON Schema it knows `$ref`, `type`, `properties`, `additionalProperties`, `required`, `items`, `oneOf`, `anyOf`,
 /// `const`, `enum`, `minimum`, `maximum`, `minLength`, `maxLength`, `pattern`, `minItems`, `maxItems`, `uniqueItems` and the
-/// formats `regex`, `glob` and `span` (a length of time). Four keywords are ours, each put on a field by
+/// formats `regex`, `glob`, `span` (a length of time) and `size` (of memory). Six keywords are ours, each put on a field by
 /// `#[schemars(extend("…" = …))]`:
-/// - `x-least`: a span's least value, as text;
+/// - `x-least` and `x-most`: the bounds of a span or size, as text;
 /// - `x-not-below`: the name of a sibling span that this one must reach;
+/// - `x-only-first`: what a table of the list may only hold where it is the first;
 /// - `x-unique`: the key whose values must differ among a list's tables;
 /// - `x-need-one`: the lists of a table of which at least one must hold something.
 ///
@@ -131,6 +132,11 @@ impl<'a> Checker<'a> {
             if schema["uniqueItems"] == true && items[..index].iter().any(same) {
                 self.report(&here, format!("{} stands in the list twice", found(value)));
             }
+            for (key, first) in schema["x-only-first"].as_object().into_iter().flatten().filter(|_| index > 0) {
+                if value.get(key) == Some(first) {
+                    self.report(&entry(&here, key), format!("{} can only be the first", found(first)));
+                }
+            }
             if let Some(key) = schema["x-unique"].as_str()
                 && let Some(name) = value.get(key)
                 && let Some(first) = items[..index].iter().position(|one| one.get(key) == Some(name))
@@ -216,7 +222,7 @@ pub(super) fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
 #[cfg(test)]
 pub(crate) fn unheeded_keywords(schema: &Value) -> Vec<String> {
     const HEEDED: &str = "$ref type properties additionalProperties required items oneOf anyOf const enum minimum maximum \
-        minLength maxLength pattern minItems maxItems uniqueItems format x-least x-not-below x-unique x-need-one \
+        minLength maxLength pattern minItems maxItems uniqueItems format x-least x-most x-not-below x-only-first x-unique x-need-one \
         $schema $defs title description default";
     let mut unheeded = vec![];
     for (keyword, value) in schema.as_object().into_iter().flatten() {
@@ -224,6 +230,7 @@ pub(crate) fn unheeded_keywords(schema: &Value) -> Vec<String> {
             unheeded.push(format!("{keyword} in {schema}"));
         }
         match value {
+            Value::Object(_) if keyword == "x-only-first" => {}
             Value::Object(named) if ["properties", "$defs"].contains(&keyword.as_str()) => {
                 unheeded.extend(named.values().flat_map(unheeded_keywords));
             }

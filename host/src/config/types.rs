@@ -1,5 +1,6 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::policies::{Limits, Policy};
 use super::span::Span;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -21,11 +22,16 @@ pub struct Config {
     #[serde(rename = "kind")]
     #[schemars(extend("x-unique" = "name"))]
     pub kinds: Vec<Kind>,
-    /// The chain of policies; empty = the built-in one with its defaults.
+    /// The chain of policies. The built-in one comes first, with its defaults where it is not named.
     #[serde(rename = "policy")]
+    #[schemars(extend("x-only-first" = { "path": "builtin" }))]
     pub policies: Vec<Policy>,
+    /// What each policy may use that has no limits of its own.
+    pub limits: Limits,
     /// The audit log.
     pub audit: Audit,
+    /// The decision log.
+    pub decisions: Decisions,
 }
 
 /// How processes are sampled. Durations as text: "250ms", "1s", "10m".
@@ -112,33 +118,6 @@ pub struct Kind {
     pub launcher: Vec<String>,
 }
 
-/// One policy of the chain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// A component's file, or `builtin`. One that is not absolute stands beside the configuration file; `~/` is the home directory.
-    #[schemars(length(min = 1))]
-    pub path: PathBuf,
-    /// What the policy takes as settings.
-    #[serde(default)]
-    pub settings: serde_json::Map<String, serde_json::Value>,
-}
-
-impl Policy {
-    /// What stands in the place of a file for the built-in policy.
-    pub const BUILTIN: &str = "builtin";
-
-    /// The built-in policy with its defaults.
-    pub fn builtin() -> Self {
-        Self { path: Self::BUILTIN.into(), settings: serde_json::Map::new() }
-    }
-
-    /// Whether the built-in policy is meant.
-    pub fn is_builtin(&self) -> bool {
-        self.path.as_os_str() == Self::BUILTIN
-    }
-}
-
 /// The audit log of status queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -151,6 +130,29 @@ pub struct Audit {
     /// How many closed files are kept (at least 1, at most 1000).
     #[schemars(range(min = 1, max = 1000))]
     pub keep: u32,
+}
+
+/// The log of what the policies made of what: enough to judge again and see the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Decisions {
+    /// Whether it is kept.
+    pub enabled: bool,
+    /// A file is closed and a new one begun at this size, in bytes (at least 16384).
+    #[schemars(range(min = 16_384, max = 9_223_372_036_854_775_807_u64))]
+    pub max_bytes: u64,
+    /// How many closed files are kept (at least 1, at most 1000).
+    #[schemars(range(min = 1, max = 1000))]
+    pub keep: u32,
+}
+
+impl Config {
+    /// The policies in the order in which they judge, each with its place in [`Self::policies`] where it is named there.
+    pub fn chain(&self) -> Vec<(Option<usize>, Policy)> {
+        let named = self.policies.iter().cloned().enumerate().map(|(place, policy)| (Some(place), policy));
+        let builtin = (!self.policies.iter().any(Policy::is_builtin)).then(|| (None, Policy::builtin()));
+        builtin.into_iter().chain(named).filter(|(_, policy)| policy.enabled).collect()
+    }
 }
 
 impl Default for Sampling {
@@ -174,8 +176,14 @@ impl Default for Audit {
     }
 }
 
+impl Default for Decisions {
+    fn default() -> Self {
+        Self { enabled: false, max_bytes: 32 << 20, keep: 4 }
+    }
+}
+
 /// The schema of a glob. The setting itself is text: who uses it decides how it matches.
-struct Glob;
+pub(super) struct Glob;
 
 impl JsonSchema for Glob {
     fn schema_name() -> Cow<'static, str> {

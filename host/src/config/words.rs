@@ -1,7 +1,10 @@
 //! What the checker says: what was wanted, what was found, and which word may have been meant.
 
+use super::size::Size;
 use super::span::Span;
 use serde_json::Value;
+use std::fmt::Display;
+use std::str::FromStr;
 
 /// The candidate that `name` is most likely a misspelling of, if it is near enough to be one.
 pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
@@ -34,6 +37,7 @@ pub(super) fn has_type(types: &Value, value: &Value) -> bool {
 pub(super) fn wanted(schema: &Value, value: &Value) -> String {
     let name = |name: &str| match name {
         "string" if schema["format"] == "span" => "a length of time such as \"250ms\"",
+        "string" if schema["format"] == "size" => "an amount of memory such as \"48MiB\"",
         "string" => "text in quotes",
         "integer" => "a whole number",
         "number" => "a number",
@@ -64,12 +68,16 @@ pub(super) fn quoted(text: &str) -> String {
     format!("{short:?}{more}")
 }
 
-fn span_fault(schema: &Value, text: &str) -> Option<String> {
-    let Ok(span) = text.parse::<Span>() else {
+/// Of an amount that is written as text.
+fn amount_fault<T: FromStr + PartialOrd + Display>(schema: &Value, text: &str) -> Option<String> {
+    let Ok(amount) = text.parse::<T>() else {
         return Some(wanted(schema, &Value::String(text.into())));
     };
-    let least = schema["x-least"].as_str()?.parse::<Span>().ok()?.0;
-    (span.0 < least).then(|| format!("wanted at least {}, found {text:?}", Span(least)))
+    let bound = |keyword| schema[keyword].as_str()?.parse::<T>().ok();
+    if let Some(least) = bound("x-least").filter(|least| amount < *least) {
+        return Some(format!("wanted at least {least}, found {text:?}"));
+    }
+    bound("x-most").filter(|most| amount > *most).map(|most| format!("wanted at most {most}, found {text:?}"))
 }
 
 /// What keeps a text from being of its schema's format.
@@ -84,7 +92,8 @@ pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
             let said = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("wanted a regular expression, found {}: {said}", quoted(text))
         }),
-        Some("span") => span_fault(schema, text),
+        Some("span") => amount_fault::<Span>(schema, text),
+        Some("size") => amount_fault::<Size>(schema, text),
         _ => None,
     }
 }

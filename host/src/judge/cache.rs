@@ -4,8 +4,8 @@
 
 use crate::config::make_private;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -21,8 +21,14 @@ pub(super) struct SealedCache {
     folder: PathBuf,
 }
 
-/// SHA-256 in hexadecimal by the file's path below the folder.
-type Seals = BTreeMap<PathBuf, String>;
+/// What is known of a folder.
+#[derive(Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Seals {
+    /// SHA-256 in hexadecimal by the file's path below the folder.
+    files: BTreeMap<PathBuf, String>,
+    /// Policies that have been compiled within the limits that compiling has, by their SHA-256 and the engine's.
+    compiled: BTreeSet<String>,
+}
 
 impl SealedCache {
     /// Opens the folder, made where it is missing, and removes all that bears no seal or another.
@@ -41,23 +47,35 @@ impl SealedCache {
         Ok((cache, opened))
     }
 
-    /// Seals what has been compiled since.
+    /// Where compiled policies lie.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether this policy is known to compile within the limits that compiling has.
+    pub fn has_compiled(&self, policy: &str) -> bool {
+        self.seals().compiled.contains(policy)
+    }
+
+    /// Seals what has been compiled since, and remembers that `policies` have been.
     ///
     /// # Errors
     /// When the folder cannot be read or written; what has no seal is compiled again at the next start.
-    pub fn seal(&self) -> io::Result<()> {
+    pub fn seal(&self, policies: &[String]) -> io::Result<()> {
         let mut seals = self.seals();
         let files = self.files()?;
-        if files.iter().all(|file| seals.contains_key(file)) && seals.len() == files.len() {
+        let known = files.iter().all(|file| seals.files.contains_key(file)) && seals.files.len() == files.len();
+        if known && policies.iter().all(|policy| seals.compiled.contains(policy)) {
             return Ok(());
         }
-        seals.retain(|file, _| files.contains(file));
+        seals.files.retain(|file, _| files.contains(file));
         for file in files {
             let path = self.folder.join(&file);
-            if let Entry::Vacant(unsealed) = seals.entry(file) {
+            if let Entry::Vacant(unsealed) = seals.files.entry(file) {
                 unsealed.insert(digest(&fs::read(path)?));
             }
         }
+        seals.compiled.extend(policies.iter().cloned());
         let new = self.folder.join(format!("{SEALS}.{}", std::process::id()));
         fs::write(&new, serde_json::to_vec(&seals)?)?;
         fs::rename(&new, self.folder.join(SEALS))
@@ -67,7 +85,8 @@ impl SealedCache {
         let seals = self.seals();
         for file in self.files()? {
             let path = self.folder.join(&file);
-            let sound = seals.get(&file).is_some_and(|seal| fs::read(&path).is_ok_and(|bytes| digest(&bytes) == *seal));
+            let sound =
+                seals.files.get(&file).is_some_and(|seal| fs::read(&path).is_ok_and(|bytes| digest(&bytes) == *seal));
             if !sound {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

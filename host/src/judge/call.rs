@@ -2,16 +2,32 @@
 
 use super::bindings::{HealthPolicyPre, exports::headcount::policy::policy as wit};
 use super::engine::Runtime;
-use super::limits::{Guard, Limits};
+use super::limits::{Guard, Limits, TABLE_ELEMENTS};
 use super::outcome::{Outcome, SettingsProblem};
-use wasmtime::Trap;
+use super::panic;
+use wasmtime::{Store, Trap};
 
-pub(super) fn describe(
-    runtime: &Runtime,
-    pre: &HealthPolicyPre<Guard>,
-    limits: &Limits,
-) -> Result<wit::Description, Outcome> {
-    call(runtime, pre, limits, |policy, store| policy.call_describe(store))
+/// What came of a call.
+pub(super) struct Called<T> {
+    /// Its answer, or how it ended.
+    pub answer: Result<T, Outcome>,
+    /// The memory that the policy had at the end, bytes.
+    pub memory: usize,
+}
+
+impl<T> Called<T> {
+    pub fn and_then<U>(self, next: impl FnOnce(T) -> Result<U, Outcome>) -> Called<U> {
+        Called { answer: self.answer.and_then(next), memory: self.memory }
+    }
+}
+
+/// Starts the policy and asks nothing of it.
+pub(super) fn start(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Called<()> {
+    call(runtime, pre, limits, |_, _| Ok(()))
+}
+
+pub(super) fn describe(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Called<wit::Description> {
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_describe(store)))
 }
 
 pub(super) fn validate_settings(
@@ -19,9 +35,10 @@ pub(super) fn validate_settings(
     pre: &HealthPolicyPre<Guard>,
     limits: &Limits,
     settings: &str,
-) -> Result<Vec<SettingsProblem>, Outcome> {
-    let problems = call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings))?;
-    Ok(problems.into_iter().map(|p| SettingsProblem { path: p.path, message: p.message }).collect())
+) -> Called<Vec<SettingsProblem>> {
+    let problem = |p: wit::Problem| SettingsProblem { path: p.path, message: p.message };
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings)))
+        .and_then(|problems| Ok(problems.into_iter().map(problem).collect()))
 }
 
 pub(super) fn judge(
@@ -31,46 +48,62 @@ pub(super) fn judge(
     facts: &wit::Snapshot<'_>,
     so_far: Option<&wit::SessionVerdictParam<'_>>,
     settings: &str,
-) -> Result<wit::SessionVerdictResult, Outcome> {
-    let answer =
-        call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))?;
-    answer.map_err(Outcome::Declined)
+) -> Called<wit::SessionVerdictResult> {
+    call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))
+        .and_then(|answer| answer.map_err(Outcome::Declined))
+}
+
+/// What cannot be read of a policy that has not been asked for a verdict is no bad one.
+fn before_a_verdict<T>(called: Called<T>) -> Called<T> {
+    let answer = called.answer.map_err(|outcome| match outcome {
+        Outcome::BadVerdict(why) => Outcome::Trap(format!("what it says cannot be read: {why}")),
+        other => other,
+    });
+    Called { answer, ..called }
 }
 
 fn call<T>(
     runtime: &Runtime,
     pre: &HealthPolicyPre<Guard>,
     limits: &Limits,
-    function: impl FnOnce(&wit::Guest, &mut wasmtime::Store<Guard>) -> wasmtime::Result<T>,
-) -> Result<T, Outcome> {
+    function: impl FnOnce(&wit::Guest, &mut Store<Guard>) -> wasmtime::Result<T>,
+) -> Called<T> {
     let (mut store, _ticking) = runtime.store(limits);
-    let instance = match pre.instantiate(&mut store) {
-        Ok(instance) => instance,
-        Err(error) if error.is::<Trap>() => return Err(explain(&error, &store, limits)),
+    let answer = match pre.instantiate(&mut store) {
+        Ok(instance) => {
+            function(instance.headcount_policy_policy(), &mut store).map_err(|error| explain(&error, &store, limits))
+        }
+        Err(error) if error.is::<Trap>() || store.data().refused_anything() => Err(explain(&error, &store, limits)),
         // Whether its interface is another or the machine has no room shows when only the second can be the reason.
         Err(error) => {
-            drop(store);
             let (mut store, _ticking) = runtime.store(limits);
-            return Err(match pre.instance_pre().instantiate(&mut store) {
+            Err(match pre.instance_pre().instantiate(&mut store) {
                 Ok(_) => Outcome::WrongVersion(format!("its interface has another shape: {error:#}")),
                 Err(error) => Outcome::Trap(format!("there is no room to run it: {error:#}")),
-            });
+            })
         }
     };
-    function(instance.headcount_policy_policy(), &mut store).map_err(|error| explain(&error, &store, limits))
+    Called { answer, memory: store.data().in_memories }
 }
 
 /// One sentence for each way in which a call can end badly.
-fn explain(error: &wasmtime::Error, store: &wasmtime::Store<Guard>, limits: &Limits) -> Outcome {
-    let refused = store.data().refused_memory;
-    match (error.downcast_ref::<Trap>(), refused) {
+fn explain(error: &wasmtime::Error, store: &Store<Guard>, limits: &Limits) -> Outcome {
+    let guard = store.data();
+    match (error.downcast_ref::<Trap>(), guard.refused_memory) {
         (Some(Trap::Interrupt), _) => Outcome::Deadline(limits.deadline),
         (_, Some(asked)) => Outcome::Memory { asked, limit: limits.memory },
+        (_, None) if guard.refused_table.is_some() => Outcome::Trap(format!(
+            "it asked for {} table elements; {TABLE_ELEMENTS} are allowed",
+            guard.refused_table.unwrap_or_default()
+        )),
         (Some(Trap::StackOverflow), _) => Outcome::Trap("it called itself too deeply".into()),
         (Some(Trap::MemoryOutOfBounds), _) => {
             Outcome::Trap("it reached outside its memory, or its stack is exhausted".into())
         }
-        (Some(Trap::UnreachableCodeReached), _) => Outcome::Trap("it panicked".into()),
+        (Some(Trap::UnreachableCodeReached), _) => Outcome::Trap(match panic::text(error, store) {
+            Some(text) => format!("it panicked: {text}"),
+            None => "it panicked".into(),
+        }),
         (Some(trap), _) => Outcome::Trap(trap.to_string()),
         // wasmtime keeps the type of this error to itself, so its text is all there is; a test holds it to it.
         (None, _) if error.to_string().contains("allocated for hostcalls has been exhausted") => {

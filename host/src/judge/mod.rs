@@ -4,31 +4,37 @@ mod bindings;
 mod cache;
 mod call;
 mod check;
+mod compile;
 mod engine;
+mod judgement;
 mod limits;
+mod link;
 mod load;
 mod outcome;
+mod panic;
+mod reload;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-use bindings::exports::headcount::policy::policy::Snapshot as Rows;
 pub use bindings::exports::headcount::policy::policy::{
-    Activity, AdviceResult as Advice, AgentVerdictResult as AgentVerdict, CheckResult as Check, Health,
+    Activity, AdviceResult as Advice, AgentVerdictResult as AgentVerdict, CheckResult as Check, Description, Health,
     Outcome as CheckOutcome, SessionVerdictResult as Verdict, Source, Status, Totals,
 };
 pub use cache::digest;
+pub use compile::{Order as CompileOrder, REFUSED as COMPILE_REFUSED, Trust, compile_stdin};
 pub use engine::{Runtime, TICK};
+pub use judgement::{Evaluation, Judgement, Stale};
 pub use limits::Limits;
-pub use load::Policy;
+pub use link::{Link, Place};
+pub use load::{MAX_FILE, Policy, Step, read};
 pub use outcome::{LoadError, Outcome, SettingsProblem};
 
 use crate::clock::Clock;
-use crate::config;
 use crate::observe::facts::Snapshot;
-use std::path::Path;
+use reload::Follower;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The built-in policy: a component of some 160 KB.
 pub const BUILTIN: &[u8] = include_bytes!(env!("HEADCOUNT_BUILTIN_POLICY"));
@@ -36,127 +42,79 @@ pub const BUILTIN: &[u8] = include_bytes!(env!("HEADCOUNT_BUILTIN_POLICY"));
 /// A chain of policies that starts with the facts alone and hands each verdict on to the next.
 pub struct Judge {
     runtime: Runtime,
-    chain: Vec<Link>,
+    chain: Arc<Vec<Link>>,
     clock: Arc<dyn Clock>,
+    /// Loads policies again when their files change; ends with the judge.
+    follower: Option<Follower>,
 }
 
-/// One place in the chain: a policy, or what became of it when it was loaded.
-struct Link {
-    name: String,
-    policy: Result<Policy, Outcome>,
-}
-
-/// What the chain made of one snapshot.
-#[derive(Debug)]
-pub struct Judgement {
-    /// The last sound verdict; `None` where no policy came to one.
-    pub verdict: Option<Verdict>,
-    /// How each policy fared, in the chain's order.
-    pub policies: Vec<Evaluation>,
-}
-
-/// How one policy fared.
-#[derive(Debug)]
-pub struct Evaluation {
-    /// The policy's name, or its file where it has not told.
-    pub name: String,
-    /// Its version; empty where it has not told.
-    pub version: String,
-    /// SHA-256 of its file; empty where it was not loaded.
-    pub digest: String,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// How long it took.
-    pub took: Duration,
+/// What a judge works with.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where compiled policies are kept, if they may be.
+    pub cache: Option<PathBuf>,
+    /// The program that compiles what is not trusted, in a process of its own; without it, this process does.
+    pub compiler: Option<PathBuf>,
+    /// Whether a policy that cannot be loaded is an error.
+    pub strict: bool,
 }
 
 impl Judge {
-    /// A judge with the chain that is configured; without any, the built-in policy with its defaults. A policy that cannot
-    /// be loaded keeps its place, and its outcome stands in every report.
-    ///
-    /// `cache` is where compiled policies are kept, if they may be.
+    /// A judge with this chain. A policy that cannot be loaded keeps its place, and its outcome stands in every report.
     ///
     /// # Errors
-    /// When WebAssembly cannot run here at all.
-    pub fn new(policies: &[config::Policy], cache: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
-        let builtin = [config::Policy::builtin()];
-        let policies = if policies.is_empty() { &builtin } else { policies };
-        let runtime = Runtime::new(cache)?;
-        let chain = policies.iter().map(|policy| Link::load(&runtime, policy)).collect::<Result<_, _>>()?;
+    /// When WebAssembly cannot run here at all; where `strict`, also when a policy cannot be loaded.
+    pub fn new(chain: Vec<Place>, options: &Options, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
+        let memory = chain.iter().map(|place| place.limits.memory).max().unwrap_or_default();
+        let runtime = Runtime::new(options.cache.as_deref(), options.compiler.as_deref(), memory)?;
+        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place)).collect();
         runtime.keep();
-        Ok(Self { runtime, chain, clock })
+        let judge = Self { runtime, chain: Arc::new(chain), clock, follower: None };
+        if options.strict {
+            let refused = judge.refused().map(|(_, name, why)| format!("policy {name}: {why}"));
+            let refused: Vec<String> = refused.collect();
+            if !refused.is_empty() {
+                return Err(LoadError::Refused(refused));
+            }
+        }
+        Ok(judge)
     }
 
-    /// The policies that could not be loaded, by their place in the configuration, and why.
-    pub fn refused(&self) -> impl Iterator<Item = (usize, &str, &Outcome)> {
+    /// The places of the chain.
+    pub fn chain(&self) -> &[Link] {
+        &self.chain
+    }
+
+    /// The policies that could not be loaded, by their place in the chain, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (usize, &str, Outcome)> {
         let places = self.chain.iter().enumerate();
-        places.filter_map(|(place, link)| Some((place, link.name.as_str(), link.policy.as_ref().err()?)))
+        places.filter_map(|(n, link)| Some((n, link.place.name.as_str(), link.state().policy.err()?)))
+    }
+
+    /// From now on loads policies again when their files change, in the background. Where folders cannot be watched, they
+    /// are looked at now and then. After each change, `changed` is told.
+    pub fn follow_files(&mut self, changed: impl FnMut(&[Link]) + Send + 'static) {
+        let (runtime, chain) = (self.runtime.clone(), Arc::clone(&self.chain));
+        self.follower = Follower::start(runtime, chain, Arc::clone(&self.clock), changed);
     }
 
     /// Runs the chain over one snapshot. Blocks for as long as the policies take: never call it on an async thread.
     pub fn judge(&self, facts: &Snapshot) -> Judgement {
         rows::with_snapshot(facts, |snapshot| {
-            let mut verdict: Option<Verdict> = None;
-            let mut policies = Vec::with_capacity(self.chain.len());
-            for link in &self.chain {
+            let mut judgement = Judgement::default();
+            for link in self.chain.iter().filter(|link| link.place.judges(&facts.session)) {
+                let state = link.state();
                 let start = self.clock.now().steady;
-                let outcome = match link.evaluate(&self.runtime, facts, snapshot, verdict.as_ref()) {
-                    Ok(sound) => {
-                        verdict = Some(sound);
-                        Outcome::Verdict
-                    }
-                    Err(outcome) => outcome,
-                };
-                policies.push(link.evaluation(outcome, self.clock.now().steady.saturating_sub(start)));
+                let called = state.evaluate(&self.runtime, facts, snapshot, judgement.verdict.as_ref());
+                let took = self.clock.now().steady.saturating_sub(start);
+                judgement.add(&link.place, state, called, took);
             }
-            Judgement { verdict, policies }
+            judgement
         })
     }
 }
 
-impl Link {
-    fn load(runtime: &Runtime, policy: &config::Policy) -> Result<Self, LoadError> {
-        let name = policy.path.display().to_string();
-        let settings = if policy.settings.is_empty() {
-            String::new()
-        } else {
-            serde_json::Value::Object(policy.settings.clone()).to_string()
-        };
-        let loaded = if policy.is_builtin() {
-            Policy::load(runtime, &name, BUILTIN, &settings, Limits::default())
-        } else {
-            Policy::load_file(runtime, &policy.path, &settings, Limits::default())
-        };
-        match loaded {
-            Ok(policy) => Ok(Self { name, policy: Ok(policy) }),
-            Err(LoadError::Policy { outcome, .. }) => {
-                tracing::debug!(policy = %name, "{outcome}");
-                Ok(Self { name, policy: Err(outcome) })
-            }
-            Err(engine @ LoadError::Engine(_)) => Err(engine),
-        }
-    }
-
-    fn evaluate(
-        &self,
-        runtime: &Runtime,
-        facts: &Snapshot,
-        snapshot: &Rows<'_>,
-        so_far: Option<&Verdict>,
-    ) -> Result<Verdict, Outcome> {
-        let policy = self.policy.as_ref().map_err(Outcome::clone)?;
-        let verdict = rows::with_verdict(so_far, |so_far| {
-            call::judge(runtime, &policy.pre, &policy.limits, snapshot, so_far, &policy.settings)
-        })?;
-        check::check(facts, &verdict).map_err(Outcome::BadVerdict)?;
-        Ok(verdict)
-    }
-
-    fn evaluation(&self, outcome: Outcome, took: Duration) -> Evaluation {
-        let (name, version, digest) = match &self.policy {
-            Ok(policy) => (policy.description.name.clone(), policy.description.version.clone(), policy.digest.clone()),
-            Err(_) => (self.name.clone(), String::new(), String::new()),
-        };
-        Evaluation { name, version, digest, outcome, took }
-    }
+/// A path as policies are named by it until they have said their name.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }

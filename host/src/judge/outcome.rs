@@ -1,5 +1,6 @@
 //! How a policy's work ended: an enum, so that nobody has to search a text.
 
+use crate::config::{Size, Span};
 use std::fmt;
 use std::time::Duration;
 
@@ -31,6 +32,15 @@ pub enum Outcome {
     WrongVersion(String),
     /// It is no policy at all.
     NotAPolicy(String),
+    /// Its file is not the one that the configuration pins.
+    WrongDigest {
+        /// SHA-256 that it should have.
+        pinned: String,
+        /// SHA-256 that it has.
+        found: String,
+    },
+    /// Compiling it took more than compiling may.
+    Compile(String),
 }
 
 /// What is wrong with a policy's settings.
@@ -56,6 +66,8 @@ impl Outcome {
             Self::BadSettings(_) => "bad-settings",
             Self::WrongVersion(_) => "wrong-version",
             Self::NotAPolicy(_) => "not-a-policy",
+            Self::WrongDigest { .. } => "wrong-digest",
+            Self::Compile(_) => "compile",
         }
     }
 }
@@ -68,16 +80,20 @@ impl fmt::Display for Outcome {
             Self::BadVerdict(why) => write!(f, "its verdict cannot be used: {why}"),
             Self::Declined(why) => write!(f, "it declined to judge: {why}"),
             Self::Trap(why) => write!(f, "it broke: {why}"),
-            Self::Deadline(limit) => write!(f, "it ran longer than {} ms", limit.as_millis()),
+            Self::Deadline(limit) => write!(f, "it ran longer than its limit of {}", Span(*limit)),
             Self::Memory { asked, limit } => {
-                write!(f, "it asked for {} MiB of memory; the limit is {} MiB", asked.div_ceil(MIB), limit / MIB)
+                let asked = asked.div_ceil(MIB);
+                write!(f, "it asked for {asked} MiB of memory; its limit is {}", Size(*limit as u64))
             }
-            Self::Flood(limit) => write!(f, "its answer was larger than {} MiB", limit / MIB),
+            Self::Flood(limit) => write!(f, "its answer was larger than its limit of {}", Size(*limit as u64)),
             Self::BadSettings(problems) => {
                 let problems: Vec<_> = problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect();
                 write!(f, "its settings are wrong: {}", problems.join("; "))
             }
-            Self::WrongVersion(what) | Self::NotAPolicy(what) => f.write_str(what),
+            Self::WrongVersion(what) | Self::NotAPolicy(what) | Self::Compile(what) => f.write_str(what),
+            Self::WrongDigest { pinned, found } => {
+                write!(f, "its file has the SHA-256 {found}, and the configuration pins {pinned}")
+            }
         }
     }
 }
@@ -88,6 +104,9 @@ pub enum LoadError {
     /// The engine itself could not be set up.
     #[error("the WebAssembly engine does not start: {0}")]
     Engine(String),
+    /// Some policies are at fault, and none may be.
+    #[error("{}", .0.join("\n"))]
+    Refused(Vec<String>),
     /// The policy is at fault.
     #[error("policy {name}: {outcome}")]
     Policy {

@@ -39,7 +39,7 @@ fn agent<'a>(a: &'a facts::Agent, evidence: &'a [wit::Evidence<'a>], gaps: &'a [
         exit_code: a.exit_code,
         metrics: metrics(&a.metrics),
         trend: a.trend.map(trend),
-        usage: None,
+        usage: a.usage.as_ref().map(usage),
         evidence,
         unmeasured: gaps,
     }
@@ -72,6 +72,20 @@ fn trend(t: facts::Trend) -> wit::Trend {
         memory_bytes_per_minute: t.memory_bytes_per_minute,
         io_bytes: t.io_bytes,
         quiet_ms: t.quiet_ms,
+    }
+}
+
+fn usage(u: &facts::Usage) -> wit::Usage<'_> {
+    wit::Usage {
+        model: u.model.as_deref(),
+        input_tokens: u.input_tokens,
+        output_tokens: u.output_tokens,
+        cache_read_tokens: u.cache_read_tokens,
+        cache_write_tokens: u.cache_write_tokens,
+        context_used_percent: u.context_used_percent,
+        current_tool: u.current_tool.as_deref(),
+        subagents: u.subagents,
+        mcp_servers: u.mcp_servers,
     }
 }
 
@@ -112,7 +126,7 @@ fn evidence(e: &facts::Evidence) -> wit::Evidence<'_> {
 }
 
 fn gap(gap: &facts::Gap) -> wit::Gap<'_> {
-    wit::Gap { field: gap.field, reason: &gap.reason }
+    wit::Gap { field: &gap.field, reason: &gap.reason }
 }
 
 /// Calls `with` with the verdict so far, as the next policy in the chain gets it.

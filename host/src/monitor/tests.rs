@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::history;
-use crate::judge::Judge;
+use crate::judge::{self, Judge, Place};
 use crate::observe::Observer;
 use crate::observe::processes::{Options, Sampler};
 
@@ -14,7 +14,14 @@ fn watcher(clock: &Arc<SystemClock>) -> Watcher {
     let observer = Observer::new(Arc::clone(&clock), sampler, &Config::default(), vec![]).unwrap();
     let judge_clock = Arc::clone(&clock);
     let history = history::Options { window: Duration::from_secs(600), quiet_cpu_percent: 2.0, quiet_io: 1 << 16 };
-    Watcher::new(observer, move || Judge::new(&[], None, judge_clock), history, clock).unwrap()
+    Watcher::new(
+        observer,
+        move || Judge::new(vec![Place::builtin()], &judge::Options::default(), judge_clock),
+        history,
+        Decisions::open(std::path::Path::new("/nowhere"), config::Decisions::default()),
+        clock,
+    )
+    .unwrap()
 }
 
 fn monitor(pace: Pace) -> Monitor {

@@ -128,7 +128,7 @@ fn discovered_row(session: &str, known: &Known) -> Row {
     let mut agent = blank(ids::agent_id(&known.kind, known.id), known.name.clone());
     describe(&mut agent, known);
     if let Err(why) = &known.root {
-        agent.unmeasured.push(Gap { field: "session", reason: why.clone() });
+        agent.unmeasured.push(Gap { field: "session".into(), reason: why.clone() });
     }
     Row { session: session.to_owned(), root: Some(known.id), agent }
 }
@@ -137,7 +137,7 @@ fn declared_row(Place { session, agent: declared, known, state, note }: Place) -
     let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
     agent.specialization = declared.specialization;
     agent.process = state;
-    agent.unmeasured.extend(note.map(|reason| Gap { field: "process", reason }));
+    agent.unmeasured.extend(note.map(|reason| Gap { field: "process".into(), reason }));
     if let Some(known) = &known {
         describe(&mut agent, known);
     }
@@ -159,6 +159,8 @@ fn blank(id: String, name: String) -> Agent {
         metrics: Metrics::default(),
         counters: None,
         trend: None,
+        // Nobody reads what agents record of their work yet.
+        usage: None,
         evidence: Vec::new(),
         unmeasured: Vec::new(),
     }
@@ -169,7 +171,7 @@ fn describe(agent: &mut Agent, known: &Known) {
     agent.created_at_ms = known.created_at_ms;
     agent.process_id = Some(known.id.pid);
     agent.terminal.clone_from(&known.terminal);
-    agent.unmeasured.extend(known.doubt.clone().map(|reason| Gap { field: "kind", reason }));
+    agent.unmeasured.extend(known.doubt.clone().map(|reason| Gap { field: "kind".into(), reason }));
 }
 
 fn with_figures(mut agent: Agent, reading: Option<Reading>) -> Agent {

@@ -1,8 +1,13 @@
 //! The facts: all that was observed of a session at one moment. The Rust side of the records in `wit/policy.wit`,
-//! with the few things more that a report shows and a policy does not need.
+//! with the few things more that a report shows and a policy does not need. As JSON they are what a snapshot file holds;
+//! what may be missing there is what `none` stands for in the interface.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Facts of one session at one moment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// When the last figure was read, Unix milliseconds.
     pub now_ms: u64,
@@ -13,11 +18,13 @@ pub struct Snapshot {
     /// Its agents, in a stable order.
     pub agents: Vec<Agent>,
     /// Where agents and numbers come from, and what failed.
+    #[serde(default)]
     pub sources: Vec<SourceState>,
 }
 
 /// Agents that belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Session {
     /// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`.
     pub id: String,
@@ -32,7 +39,8 @@ pub struct Session {
 }
 
 /// One agent: a process tree with a root, or something that a roster names.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Stays the same as long as the agent lives.
     pub id: String,
@@ -53,14 +61,20 @@ pub struct Agent {
     /// How the root ended: exit code, or minus the signal's number.
     pub exit_code: Option<i32>,
     /// Figures over its process tree.
+    #[serde(default)]
     pub metrics: Metrics,
-    /// What trends are made of; `None` where there is no process to count.
+    /// What trends are made of; `None` where there is no process to count. No policy sees it.
+    #[serde(skip)]
     pub counters: Option<Counters>,
     /// The figures over time.
     pub trend: Option<Trend>,
+    /// What its own records say of its work.
+    pub usage: Option<Usage>,
     /// Dated statements about what it does.
+    #[serde(default)]
     pub evidence: Vec<Evidence>,
     /// What could not be measured, and why.
+    #[serde(default)]
     pub unmeasured: Vec<Gap>,
 }
 
@@ -72,16 +86,18 @@ impl Agent {
 }
 
 /// A terminal program and its own name for the tab or pane.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Terminal {
     /// "iterm2", "tmux" or "tty".
-    pub app: &'static str,
+    pub app: Cow<'static, str>,
     /// The program's id for it, e.g. `%3` or `/dev/pts/4`.
     pub id: String,
 }
 
 /// The state of an agent's root process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProcessState {
     /// On a CPU or ready for one.
     Running,
@@ -102,7 +118,8 @@ pub enum ProcessState {
 }
 
 /// How a tree's memory was found; see `memory-method` in `wit/policy.wit`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MemoryMethod {
     /// Proportional set size.
     Pss,
@@ -114,7 +131,8 @@ pub enum MemoryMethod {
 }
 
 /// Figures over an agent's process tree. `None` = not measured, with the reason in [`Agent::unmeasured`].
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Metrics {
     /// Percent of one core since the sample before, waited children included.
     pub cpu_percent: Option<f64>,
@@ -150,7 +168,8 @@ pub struct Counters {
 }
 
 /// The figures over time; see `trend` in `wit/policy.wit`.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Trend {
     /// How far back samples reach.
     pub window_ms: u64,
@@ -164,8 +183,33 @@ pub struct Trend {
     pub quiet_ms: u64,
 }
 
+/// What an agent's own records say of its work, counted since the agent's session began.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Usage {
+    /// The model's name.
+    pub model: Option<String>,
+    /// Tokens sent to the model.
+    pub input_tokens: Option<u64>,
+    /// Tokens that came back.
+    pub output_tokens: Option<u64>,
+    /// Tokens read from the model's cache.
+    pub cache_read_tokens: Option<u64>,
+    /// Tokens written to it.
+    pub cache_write_tokens: Option<u64>,
+    /// How full its context is.
+    pub context_used_percent: Option<f64>,
+    /// The tool that runs now.
+    pub current_tool: Option<String>,
+    /// Agents that run inside it.
+    pub subagents: Option<u32>,
+    /// MCP servers that it started.
+    pub mcp_servers: Option<u32>,
+}
+
 /// What a statement says of the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// At work.
     Working,
@@ -182,7 +226,8 @@ pub enum Claim {
 }
 
 /// Where a statement comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The agent's own state record.
     OwnRecord,
@@ -197,7 +242,8 @@ pub enum Source {
 }
 
 /// One dated statement about what an agent does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// Where from.
     pub source: Source,
@@ -212,16 +258,18 @@ pub struct Evidence {
 }
 
 /// A fact that could not be had.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Gap {
     /// The field, as in `wit/policy.wit` ("cpu-percent").
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// Why.
     pub reason: String,
 }
 
 /// A place that agents or numbers come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SourceState {
     /// "processes", "roster:FILE", "registry", …
     pub name: String,

@@ -1,13 +1,18 @@
 //! Facts and judgement to a report.
 
+use super::policies::{policy, shadow};
 use super::view::{Cursor, View};
 use super::{
     ActivityReport, ActivityState, AgentReport, AgentStatus, Attention, CheckOutcome, CheckResult, DecidedBy,
-    HealthReport, HealthStatus, MetricsReport, PolicyReport, Report, SCHEMA, SessionHealth, SessionMetrics,
-    SourceReport, TerminalReport, clean,
+    HealthReport, HealthStatus, MetricsReport, Report, SCHEMA, SessionHealth, SessionMetrics, SourceReport,
+    TerminalReport, Work, clean,
 };
+use crate::config::Mode;
 use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
 use crate::observe::facts::{self, MemoryMethod, ProcessState, Snapshot};
+
+/// The check that is there where a policy has failed that must not.
+const WITHHELD: &str = "policy";
 
 /// The report of one session as `view` wants it.
 pub fn report(facts: &Snapshot, judgement: &Judgement, view: &View, age_ms: u64) -> Report {
@@ -28,13 +33,14 @@ pub fn report(facts: &Snapshot, judgement: &Judgement, view: &View, age_ms: u64)
         truncated: page.next.is_some(),
         next_cursor: page.next.map(|c| c.to_string()),
         session_metrics: verdict.map(|v| session_metrics(&v.totals)),
-        session_health: verdict.map_or(SessionHealth::Unknown, |v| session_health(v.health)),
-        session_score: verdict.map(|v| v.score),
-        session_checks: verdict.map(|v| v.checks.iter().map(check).collect()).unwrap_or_default(),
-        attention: verdict.map(|v| attention(facts, v, view.limit)).unwrap_or_default(),
+        session_health: judgement.health().map_or(SessionHealth::Unknown, session_health),
+        session_score: judgement.score(),
+        session_checks: session_checks(judgement),
+        attention: session_attention(facts, judgement, view.limit),
         agents,
         sources: facts.sources.iter().map(source).collect(),
         policies: judgement.policies.iter().map(policy).collect(),
+        shadow: shadow(facts, &judgement.policies, verdict, view.limit),
         observed_at,
     }
 }
@@ -78,7 +84,7 @@ fn partial(facts: &Snapshot, judgement: &Judgement) -> bool {
             && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
     };
     judgement.verdict.is_none()
-        || judgement.policies.iter().any(|p| p.outcome != Outcome::Verdict)
+        || judgement.policies.iter().any(|p| p.mode == Mode::Enforce && p.outcome != Outcome::Verdict)
         || facts.sources.iter().any(|s| s.error.is_some())
         || facts.agents.iter().any(has_gap)
 }
@@ -96,9 +102,9 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         created_at: fact.created_at_ms.map(time),
         process_id: fact.process_id,
         iterm_tab_id,
-        terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: t.app, id: clean(&t.id) }),
+        terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), activity),
-        work: None,
+        work: fact.usage.as_ref().map(work),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
             status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),
@@ -109,7 +115,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
     }
 }
 
-fn activity(v: &judge::AgentVerdict) -> ActivityReport {
+pub(super) fn activity(v: &judge::AgentVerdict) -> ActivityReport {
     ActivityReport {
         state: activity_state(v.activity),
         reason: clean(&v.reason),
@@ -121,7 +127,7 @@ fn activity(v: &judge::AgentVerdict) -> ActivityReport {
 
 /// What an agent does where no policy came to a verdict: nobody knows, and why.
 fn not_judged(policies: &[Evaluation]) -> ActivityReport {
-    let reason = match policies.last() {
+    let reason = match policies.iter().rev().find(|policy| policy.mode == Mode::Enforce) {
         Some(policy) => format!("not judged: policy {}: {}", policy.name, policy.outcome.name()),
         None => "not judged: there is no policy".to_owned(),
     };
@@ -149,12 +155,12 @@ fn metrics(fact: &facts::Agent) -> MetricsReport {
         process_count: m.processes,
         read_mb: m.read_bytes.map(|b| mebibytes(b as f64)),
         written_mb: m.written_bytes.map(|b| mebibytes(b as f64)),
-        unmeasured: fact.unmeasured.iter().map(|gap| (reported_name(gap.field), clean(&gap.reason))).collect(),
+        unmeasured: fact.unmeasured.iter().map(|gap| (reported_name(&gap.field), clean(&gap.reason))).collect(),
     }
 }
 
 /// The name that a fact's field has in the report.
-fn reported_name(field: &'static str) -> &'static str {
+fn reported_name(field: &str) -> String {
     match field {
         "cpu-percent" => "cpu_percent",
         "memory-bytes" => "memory_mb",
@@ -163,11 +169,26 @@ fn reported_name(field: &'static str) -> &'static str {
         "processes" => "process_count",
         "read-bytes" => "read_mb",
         "written-bytes" => "written_mb",
-        other => other,
+        other => return clean(other),
+    }
+    .to_owned()
+}
+
+fn work(u: &facts::Usage) -> Work {
+    Work {
+        model: u.model.as_deref().map(clean),
+        input_tokens: u.input_tokens,
+        output_tokens: u.output_tokens,
+        cache_read_tokens: u.cache_read_tokens,
+        cache_write_tokens: u.cache_write_tokens,
+        context_used_percent: u.context_used_percent.map(hundredths),
+        current_tool: u.current_tool.as_deref().map(clean),
+        subagents: u.subagents,
+        mcp_servers: u.mcp_servers,
     }
 }
 
-fn session_metrics(t: &judge::Totals) -> SessionMetrics {
+pub(super) fn session_metrics(t: &judge::Totals) -> SessionMetrics {
     SessionMetrics {
         total_cpu_percent: hundredths(t.cpu_percent),
         total_memory_mb: mebibytes(t.memory_bytes),
@@ -184,8 +205,31 @@ fn session_metrics(t: &judge::Totals) -> SessionMetrics {
     }
 }
 
+/// The session's checks; first of all that a policy which must judge has failed.
+fn session_checks(judgement: &Judgement) -> Vec<CheckResult> {
+    let withheld = judgement.withheld.as_ref().map(|why| CheckResult {
+        name: WITHHELD.into(),
+        outcome: CheckOutcome::Unknown,
+        detail: clean(why),
+        value: None,
+        limit: None,
+    });
+    let checks = judgement.verdict.iter().flat_map(|verdict| verdict.checks.iter().map(check));
+    withheld.into_iter().chain(checks).collect()
+}
+
+fn session_attention(facts: &Snapshot, judgement: &Judgement, limit: usize) -> Vec<Attention> {
+    let withheld = judgement.withheld.as_ref().map(|why| Attention {
+        agent_id: None,
+        why: clean(why),
+        action: "mend the policy, or let its failures pass with `on_error = \"open\"`".into(),
+    });
+    let advice = judgement.verdict.iter().flat_map(|verdict| attention(facts, verdict, limit));
+    withheld.into_iter().chain(advice).collect()
+}
+
 /// Urgent ones first, as the policy put them; not more than agents are listed.
-fn attention(facts: &Snapshot, verdict: &Verdict, limit: usize) -> Vec<Attention> {
+pub(super) fn attention(facts: &Snapshot, verdict: &Verdict, limit: usize) -> Vec<Attention> {
     let row = |advice: &judge::Advice| Attention {
         agent_id: advice.agent.map(|i| facts.agents[i as usize].id.clone()),
         why: clean(&advice.why),
@@ -194,7 +238,7 @@ fn attention(facts: &Snapshot, verdict: &Verdict, limit: usize) -> Vec<Attention
     verdict.advice.iter().take(limit).map(row).collect()
 }
 
-fn check(c: &judge::Check) -> CheckResult {
+pub(super) fn check(c: &judge::Check) -> CheckResult {
     CheckResult {
         name: clean(&c.name),
         outcome: match c.outcome {
@@ -214,19 +258,7 @@ pub fn source(s: &facts::SourceState) -> SourceReport {
     SourceReport { name: clean(&s.name), ok: s.error.is_none(), error: s.error.as_deref().map(clean) }
 }
 
-fn policy(p: &Evaluation) -> PolicyReport {
-    PolicyReport {
-        name: clean(&p.name),
-        version: clean(&p.version),
-        digest: p.digest.clone(),
-        mode: "enforce",
-        outcome: p.outcome.name(),
-        detail: (p.outcome != Outcome::Verdict).then(|| clean(&p.outcome.to_string())),
-        micros: u64::try_from(p.took.as_micros()).unwrap_or(u64::MAX),
-    }
-}
-
-fn agent_status(status: judge::Status) -> AgentStatus {
+pub(super) fn agent_status(status: judge::Status) -> AgentStatus {
     match status {
         judge::Status::Active => AgentStatus::Active,
         judge::Status::Degraded => AgentStatus::Degraded,

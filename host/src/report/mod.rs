@@ -2,19 +2,26 @@
 //! `null`, with the reason beside it.
 
 mod assemble;
+mod decision;
+mod policies;
 mod rendered;
 mod sessions;
 mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text;
+mod verdict;
 mod view;
 
+use assemble::time;
 pub use assemble::{report, source};
+pub use decision::{DECISION_SCHEMA, Decision, Judged};
+pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
-pub use text::clean;
+pub use text::{clean, clean_facts};
+pub use verdict::{AgentVerdictView, VerdictView, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
 use schemars::JsonSchema;
@@ -56,7 +63,7 @@ pub struct Report {
     pub session_metrics: Option<SessionMetrics>,
     /// The session's health.
     pub session_health: SessionHealth,
-    /// 0 (worst) to 100; null where no policy came to a verdict.
+    /// 0 (worst) to 100; null where no policy came to a verdict, or one that must has failed.
     pub session_score: Option<u8>,
     /// Checks of the whole session that did not pass.
     pub session_checks: Vec<CheckResult>,
@@ -68,6 +75,8 @@ pub struct Report {
     pub sources: Vec<SourceReport>,
     /// Who judged.
     pub policies: Vec<PolicyReport>,
+    /// What the policies in shadow mode would say. Nothing else in the report follows from it.
+    pub shadow: Vec<ShadowReport>,
 }
 
 /// One agent.
@@ -107,7 +116,7 @@ pub struct AgentReport {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TerminalReport {
     /// `iterm2`, `tmux` or `tty`.
-    pub app: &'static str,
+    pub app: String,
     /// The program's id for it.
     pub id: String,
 }
@@ -170,7 +179,7 @@ pub struct MetricsReport {
     /// Mebibytes written to storage since the tree was first seen.
     pub written_mb: Option<f64>,
     /// Why a figure is null.
-    pub unmeasured: BTreeMap<&'static str, String>,
+    pub unmeasured: BTreeMap<String, String>,
 }
 
 /// How an agent fared.
@@ -250,25 +259,6 @@ pub struct SourceReport {
     pub ok: bool,
     /// Why not.
     pub error: Option<String>,
-}
-
-/// How a policy fared.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct PolicyReport {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// SHA-256 of its file.
-    pub digest: String,
-    /// `enforce`: its verdict counts.
-    pub mode: &'static str,
-    /// `verdict`, or what went wrong: `bad-verdict`, `declined`, `trap`, `deadline`, `memory`, `flood`, `bad-settings`, `wrong-version`, `not-a-policy`.
-    pub outcome: &'static str,
-    /// What went wrong, in a sentence.
-    pub detail: Option<String>,
-    /// Microseconds it took.
-    pub micros: u64,
 }
 
 macro_rules! words {

@@ -37,7 +37,7 @@ pub struct SessionRow {
     pub waiting_agents: Option<u32>,
     /// Its health.
     pub session_health: SessionHealth,
-    /// 0 (worst) to 100; null where no policy came to a verdict.
+    /// 0 (worst) to 100; null where nobody can say.
     pub session_score: Option<u8>,
 }
 
@@ -60,7 +60,7 @@ fn row(facts: &Snapshot, judgement: &Judgement) -> SessionRow {
         created_at: facts.session.created_at_ms.map(time),
         agent_count: facts.agents.len(),
         waiting_agents: verdict.map(|v| v.totals.waiting),
-        session_health: verdict.map_or(SessionHealth::Unknown, |v| session_health(v.health)),
-        session_score: verdict.map(|v| v.score),
+        session_health: judgement.health().map_or(SessionHealth::Unknown, session_health),
+        session_score: judgement.score(),
     }
 }

@@ -1,6 +1,7 @@
 //! Reports of made-up sessions.
 
 use super::*;
+use crate::config::{Mode, OnError};
 use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
 use crate::observe::facts::{self, Gap, MemoryMethod, Metrics, ProcessState, Session, Snapshot, SourceState, Terminal};
 use std::time::Duration;
@@ -34,6 +35,7 @@ fn agent(n: u32) -> facts::Agent {
         },
         counters: None,
         trend: None,
+        usage: None,
         evidence: vec![],
         unmeasured: vec![],
     }
@@ -80,10 +82,16 @@ fn judgement(verdict: Option<Verdict>, outcome: Outcome) -> Judgement {
         name: "built-in".into(),
         version: "0.1.0".into(),
         digest: "ab".repeat(32),
+        settings: "".into(),
+        mode: Mode::Enforce,
+        on_error: OnError::Open,
+        stale: None,
         outcome,
         took: Duration::from_micros(42),
+        memory: 1 << 20,
+        shadow: None,
     };
-    Judgement { verdict, policies: vec![evaluation] }
+    Judgement { verdict, withheld: None, policies: vec![evaluation] }
 }
 
 fn verdict(facts: &Snapshot) -> Verdict {
@@ -123,10 +131,10 @@ pub(crate) fn any_report() -> Report {
 #[test]
 fn a_report_as_json() {
     let mut facts = snapshot(vec![agent(1), agent(2)]);
-    facts.agents[0].terminal = Some(Terminal { app: "iterm2", id: "w0t1p0".into() });
+    facts.agents[0].terminal = Some(Terminal { app: "iterm2".into(), id: "w0t1p0".into() });
     facts.agents[0].specialization = Some("backend".into());
     facts.agents[1].metrics.read_bytes = None;
-    facts.agents[1].unmeasured = vec![Gap { field: "read-bytes", reason: "belongs to another user".into() }];
+    facts.agents[1].unmeasured = vec![Gap { field: "read-bytes".into(), reason: "belongs to another user".into() }];
     insta::assert_json_snapshot!(of(&facts, &View::default()));
 }
 
@@ -188,4 +196,35 @@ fn times_that_no_calendar_has_do_not_matter() {
     facts.now_ms = u64::MAX;
     facts.agents[0].created_at_ms = Some(u64::MAX);
     assert!(of(&facts, &View::default()).observed_at.starts_with("9999-12-"));
+}
+
+#[test]
+fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
+    let hostile = "a\u{1b}[2J\u{202e}b\n".to_owned() + &"x".repeat(300);
+    let mut facts = snapshot(vec![agent(1)]);
+    let Snapshot { session, agents, sources, .. } = &mut facts;
+    let agent = &mut agents[0];
+    session.name.clone_from(&hostile);
+    session.root_path.clone_from(&hostile);
+    agent.name.clone_from(&hostile);
+    agent.specialization = Some(hostile.clone());
+    agent.terminal = Some(Terminal { app: "tmux".into(), id: hostile.clone() });
+    agent.evidence = vec![facts::Evidence {
+        source: facts::Source::Hook,
+        claim: facts::Claim::Unknown,
+        word: hostile.clone(),
+        detail: Some(hostile.clone()),
+        at_ms: 1,
+    }];
+    agent.unmeasured = vec![Gap { field: "threads".into(), reason: hostile.clone() }];
+    let texts = facts::Usage { model: Some(hostile.clone()), current_tool: Some(hostile.clone()), ..Default::default() };
+    agent.usage = Some(texts);
+    *sources = vec![SourceState { name: hostile.clone(), error: Some(hostile.clone()) }];
+    let count = |facts: &Snapshot, text: &str| serde_json::to_string(facts).unwrap().matches(text).count();
+    let all = count(&facts, "[2J");
+    clean_facts(&mut facts);
+    assert_eq!((all, count(&facts, "[2J"), count(&facts, &clean(&hostile))), (11, 0, 11));
+    let once = facts.clone();
+    clean_facts(&mut facts);
+    assert_eq!(facts, once);
 }

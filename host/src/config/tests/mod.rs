@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn any_valid_setting_prints_and_reads_as_the_same(
-        tick in 100..1_000_000_u64, cpu in 0.0..1e9_f64, io in 0..i64::MAX as u64, keep in 1..1000_u32,
+        tick in 100..1_000_000_u64, cpu in 0.0..1e9_f64, io in 0..i64::MAX as u64, keep in 1..1000_u32, memory in (64_u64 << 10)..(1 << 30),
         path in "/[^/\0]{1,12}", names in prop::collection::btree_set("[a-z0-9-]{1,8}", 0..3), note in any::<String>(),
     ) {
         let mut config = Config::default();
@@ -101,7 +101,8 @@ proptest! {
             name, exe: vec![], program: vec!["*".into()], script: vec![], module: vec![note.clone()], exclude: vec![], launcher: vec![],
         }).collect();
         let settings = [(note.clone(), note.into())].into_iter().collect();
-        config.policies = vec![Policy { path: "builtin".into(), settings }];
+        config.policies = vec![Policy { settings, ..Policy::builtin() }];
+        config.limits.memory = Size(memory);
         let loaded = Loaded { config, file: None, origins: Origins::default() };
         for origin in [false, true] {
             let printed = loaded.print(origin).unwrap();

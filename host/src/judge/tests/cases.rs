@@ -53,11 +53,6 @@ fn plain(verdict: &impl std::fmt::Debug) -> String {
     TYPES.iter().fold(format!("{verdict:?}"), |text, name| text.replace(name, ""))
 }
 
-/// Names of fields are `'static` on the host's side, where they stand in the code.
-fn lasting(text: &str) -> &'static str {
-    Box::leak(text.to_owned().into_boxed_str())
-}
-
 fn snapshot(of: &native::Snapshot) -> Snapshot {
     Snapshot {
         now_ms: of.now_ms,
@@ -98,11 +93,12 @@ fn agent(of: &native::Agent) -> Agent {
             io_bytes: t.io_bytes,
             quiet_ms: t.quiet_ms,
         }),
+        usage: of.usage.as_ref().map(usage),
         evidence: of.evidence.iter().map(evidence).collect(),
         unmeasured: of
             .unmeasured
             .iter()
-            .map(|gap| facts::Gap { field: lasting(&gap.field), reason: gap.reason.clone() })
+            .map(|gap| facts::Gap { field: gap.field.clone().into(), reason: gap.reason.clone() })
             .collect(),
     }
 }
@@ -124,6 +120,20 @@ fn metrics(of: &native::Metrics) -> Metrics {
         fd_limit: of.fd_limit,
         read_bytes: of.read_bytes,
         written_bytes: of.written_bytes,
+    }
+}
+
+fn usage(of: &native::Usage) -> facts::Usage {
+    facts::Usage {
+        model: of.model.clone(),
+        input_tokens: of.input_tokens,
+        output_tokens: of.output_tokens,
+        cache_read_tokens: of.cache_read_tokens,
+        cache_write_tokens: of.cache_write_tokens,
+        context_used_percent: of.context_used_percent,
+        current_tool: of.current_tool.clone(),
+        subagents: of.subagents,
+        mcp_servers: of.mcp_servers,
     }
 }
 

@@ -21,13 +21,13 @@ fn of_version(version: &str) -> Vec<u8> {
 #[test]
 fn what_is_no_component_is_told_what_it_is() {
     for (bytes, said) in [
-        (b"".as_slice(), "the file is empty"),
-        (b"#!/bin/sh\necho policy\n", "no WebAssembly component"),
+        (b"".as_slice(), "found an empty file"),
+        (b"#!/bin/sh\necho policy\n", "found something else"),
         (b"(component)", "WebAssembly as text"),
-        (b"\0asm\x01\0\0\0", "a core WebAssembly module, not a component"),
+        (b"\0asm\x01\0\0\0", "found a core module; `headcount policy build`"),
         (b"\0asm\x02\0\0\0", "another version"),
         (b"\x7fELF\x02\x01\x01", "machine code"),
-        (b"\0asm\x0d\0\x01\0", "does not export headcount:policy/policy@0.1.0"),
+        (b"\0asm\x0d\0\x01\0", "wanted an export headcount:policy/policy@0.1.0, found none"),
     ] {
         let outcome = refusal(bytes);
         assert!(matches!(&outcome, Outcome::NotAPolicy(why) if why.contains(said)), "{said}: {outcome:?}");
@@ -105,7 +105,7 @@ fn a_policy_is_kept_compiled_and_runs_also_where_it_cannot_be_kept() {
     let place = tempfile::tempdir().unwrap();
     let cache = place.path().join("policies");
     let judged_with = |cache: &Path| {
-        let judge = Judge::new(&[], Some(cache), Arc::new(SystemClock::default())).unwrap();
+        let judge = with_cache(cache, Arc::new(SystemClock::default())).unwrap();
         judge.judge(&session(1)).verdict.is_some()
     };
     assert!(judged_with(&cache));
@@ -122,7 +122,7 @@ fn a_compiled_policy_that_was_changed_on_disk_is_compiled_anew() {
     let place = tempfile::tempdir().unwrap();
     let cache = place.path().join("policies");
     let judged = || {
-        let judge = Judge::new(&[], Some(&cache), Arc::new(SystemClock::default())).unwrap();
+        let judge = with_cache(&cache, Arc::new(SystemClock::default())).unwrap();
         let judgement = judge.judge(&session(2));
         format!("{:?} {:?}", judgement.verdict, judgement.policies[0].outcome)
     };
@@ -168,7 +168,7 @@ fn compiled_policies_are_not_taken_from_where_others_may_write() {
     let cache = place.path().join("policies");
     std::fs::create_dir(&cache).unwrap();
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let judge = Judge::new(&[], Some(&cache), Arc::new(SystemClock::default())).unwrap();
+    let judge = with_cache(&cache, Arc::new(SystemClock::default())).unwrap();
     assert!(judge.judge(&session(1)).verdict.is_some());
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0);
 }

@@ -4,19 +4,23 @@ mod cases;
 mod chain;
 mod examples;
 mod files;
+mod limits;
 mod misbehaviour;
+mod refused;
+mod reload;
 
 use super::*;
 use crate::clock::SystemClock;
 use crate::observe::facts::{Agent, Metrics, ProcessState, Session};
 use headcount_tests::MISBEHAVING_POLICY;
+use std::time::Duration;
 
 /// Where tests keep what was compiled: below the build's own folder.
 const CACHE: &str = concat!(env!("OUT_DIR"), "/policies");
 
 /// An engine for each test, which has its own thread: one engine runs but a few policies at a time.
 fn runtime() -> Runtime {
-    thread_local!(static RUNTIME: Runtime = Runtime::new(Some(Path::new(CACHE))).unwrap());
+    thread_local!(static RUNTIME: Runtime = Runtime::new(Some(Path::new(CACHE)), None, 0).unwrap());
     RUNTIME.with(Runtime::clone)
 }
 
@@ -26,8 +30,19 @@ fn judge_of(policy: Result<Policy, Outcome>) -> Judge {
 }
 
 fn chain(policies: Vec<Result<Policy, Outcome>>) -> Judge {
-    let chain = policies.into_iter().map(|policy| Link { name: "POLICY.wasm".into(), policy }).collect();
-    Judge { runtime: runtime(), chain, clock: Arc::new(SystemClock::default()) }
+    let place = || Place { name: "POLICY.wasm".into(), ..Place::builtin() };
+    chain_of(policies.into_iter().map(|policy| (place(), policy)).collect())
+}
+
+/// A chain of policies in their places.
+fn chain_of(links: Vec<(Place, Result<Policy, Outcome>)>) -> Judge {
+    let chain = links.into_iter().map(|(place, policy)| Link::of(place, policy)).collect();
+    Judge { runtime: runtime(), chain: Arc::new(chain), clock: Arc::new(SystemClock::default()), follower: None }
+}
+
+/// A judge with the built-in policy that keeps what it compiles there.
+fn with_cache(cache: &Path, clock: Arc<SystemClock>) -> Result<Judge, LoadError> {
+    Judge::new(vec![Place::builtin()], &Options { cache: Some(cache.into()), ..Options::default() }, clock)
 }
 
 /// The built-in policy.
@@ -43,7 +58,7 @@ fn misbehaving(what: &str) -> Result<Policy, Outcome> {
 fn load(bytes: &[u8], settings: &str, limits: Limits) -> Result<Policy, Outcome> {
     Policy::load(&runtime(), "POLICY.wasm", bytes, settings, limits).map_err(|error| match error {
         LoadError::Policy { outcome, .. } => outcome,
-        LoadError::Engine(error) => panic!("{error}"),
+        other => panic!("{other}"),
     })
 }
 
@@ -54,6 +69,22 @@ fn outcome(judge: &Judge, facts: &Snapshot) -> Outcome {
     let outcome = judgement.policies.remove(0).outcome;
     assert_eq!(judgement.verdict.is_some(), outcome == Outcome::Verdict);
     outcome
+}
+
+/// Whether this process runs the test of this name alone: what others take up beside it would count too. If not, the test has
+/// been run in such a process by now.
+#[cfg(target_os = "linux")]
+fn alone(name: &str) -> bool {
+    const ALONE: &str = "HEADCOUNT_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let ended = alone.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "the test has another name now");
+    false
 }
 
 /// A session of so many agents of which little is known.
@@ -71,6 +102,7 @@ fn session(agents: usize) -> Snapshot {
         metrics: Metrics { cpu_percent: Some(1.5), threads: Some(3), ..Metrics::default() },
         counters: None,
         trend: None,
+        usage: None,
         evidence: vec![],
         unmeasured: vec![],
     };

@@ -3,6 +3,7 @@
 use super::world::*;
 use crate::observe::facts::{ProcessState, Terminal};
 use crate::observe::processes::Details;
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -183,7 +184,7 @@ fn the_innermost_terminal_is_named() {
     });
     let seen = scene.look();
     let terminals: Vec<_> = seen[0].agents.iter().map(|agent| agent.terminal.clone()).collect();
-    let named = |app, id: &str| Some(Terminal { app, id: id.to_owned() });
+    let named = |app, id: &str| Some(Terminal { app: Cow::Borrowed(app), id: id.to_owned() });
     assert_eq!(terminals, [named("tmux", "%3"), named("iterm2", "w0t1p2:AB-1"), named("tty", "/dev/pts/4"), None]);
 }
 
