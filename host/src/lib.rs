@@ -7,7 +7,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
-//! | [`demo`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`authoring`], [`demo`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
@@ -15,6 +15,7 @@
 //! | [`store`] | registry, audit log |
 //! | [`config`], [`names`], [`clock`], [`files`] | the only readers of settings and clocks; what may be a name; files that are not trusted |
 
+pub mod authoring;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod policy;
 mod printer;
 mod register;
 mod serve;
@@ -60,6 +61,9 @@ enum Command {
     /// Checks or shows the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Writes, builds and tries policies of your own
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Prints a completion script for a shell
     Completions(completions::Args),
     /// Behaves like an agent of some kind, for `demo` and tests
@@ -86,6 +90,7 @@ impl Cli {
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Config(command) => config::run(self.config.as_deref(), &command),
+            Command::Policy(command) => policy::run(self.config.as_deref(), command),
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
             Command::CompilePolicy(args) => Ok(compile_policy::run(args)),

@@ -1,0 +1,36 @@
+//! `headcount policy`: policies of one's own.
+
+mod bench;
+mod check;
+mod explanation;
+mod run;
+mod test;
+
+use crate::setup::Setup;
+use std::path::Path;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Says whether a file is a policy that works, step by step
+    Check(check::Args),
+    /// Has a policy judge the facts of one session
+    Run(run::Args),
+    /// Tries a policy on cases: what it is to make of which facts
+    Test(test::Args),
+    /// Measures what a policy costs, beside the built-in policy
+    Bench(bench::Args),
+}
+
+/// What every help text says of the settings.
+const SETTINGS: &str = "What it takes as settings: a JSON object, or @ and the file that holds one";
+
+pub fn run(config: Option<&Path>, command: Command) -> anyhow::Result<ExitCode> {
+    let setup = || Setup::new(config);
+    match command {
+        Command::Check(args) => check::run(&setup()?, &args),
+        Command::Run(args) => run::run(&setup()?, args),
+        Command::Test(args) => test::run(&setup()?, &args),
+        Command::Bench(args) => bench::run(&setup()?.without_cache(), &args),
+    }
+}
