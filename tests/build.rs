@@ -1,4 +1,4 @@
-//! Builds the misbehaving policy, so that `cargo test` alone is enough.
+//! Builds the policies that tests are made with, so that `cargo test` alone is enough.
 
 // A build script talks to cargo over stdout.
 #![allow(clippy::print_stdout)]
@@ -8,13 +8,34 @@ mod component;
 
 use std::path::Path;
 
+/// The policies in `guest/examples`.
+const EXAMPLES: [&str; 3] = ["budget", "night_watch", "leak"];
+
 fn main() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for path in ["tests/guest", "wit", "Cargo.toml", "host/build/component.rs", "tests/build.rs"] {
+    let sources = [
+        "tests/guest",
+        "guest/examples",
+        "guest/Cargo.toml",
+        "wit",
+        "Cargo.toml",
+        "host/build/component.rs",
+        "tests/build.rs",
+    ];
+    for path in sources {
         println!("cargo::rerun-if-changed={}", workspace.join(path).display());
     }
-    match component::build(&workspace, "misbehaving-policy") {
-        Ok(policy) => println!("cargo::rustc-env=HEADCOUNT_MISBEHAVING_POLICY={}", policy.display()),
-        Err(error) => println!("cargo::error={error}"),
+    if let Err(error) = build(&workspace) {
+        println!("cargo::error={error}");
     }
+}
+
+fn build(workspace: &Path) -> Result<(), String> {
+    let misbehaving = component::build(workspace, "misbehaving-policy")?;
+    println!("cargo::rustc-env=HEADCOUNT_MISBEHAVING_POLICY={}", misbehaving.display());
+    let examples = component::build_examples(workspace, "headcount-policy", &EXAMPLES)?;
+    for (name, policy) in EXAMPLES.iter().zip(examples) {
+        println!("cargo::rustc-env=HEADCOUNT_EXAMPLE_{}={}", name.to_uppercase(), policy.display());
+    }
+    Ok(())
 }

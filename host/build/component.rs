@@ -8,16 +8,33 @@ const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Compiles `package` of this workspace for WebAssembly and encodes the component to `OUT_DIR/NAME.wasm`.
 ///
-/// The nested cargo has a target folder of its own, because the outer one is locked while build scripts run.
-///
 /// # Errors
 /// One line that says what is wrong, or what to type.
 pub fn build(workspace: &Path, package: &str) -> Result<PathBuf, String> {
+    let built = compile(workspace, package, &[])?;
+    component(&built, package)
+}
+
+/// Compiles examples of `package`, and encodes each to `OUT_DIR/EXAMPLE.wasm`.
+///
+/// # Errors
+/// As [`build`].
+#[allow(dead_code, reason = "not every build script that has this file needs it")]
+pub fn build_examples(workspace: &Path, package: &str, examples: &[&str]) -> Result<Vec<PathBuf>, String> {
+    let arguments: Vec<_> = examples.iter().flat_map(|example| ["--example", example]).collect();
+    let built = compile(workspace, package, &arguments)?.join("examples");
+    examples.iter().map(|example| component(&built, example)).collect()
+}
+
+/// Has cargo compile a package and returns the folder with what it made.
+///
+/// The nested cargo has a target folder of its own, because the outer one is locked while build scripts run.
+fn compile(workspace: &Path, package: &str, arguments: &[&str]) -> Result<PathBuf, String> {
     ensure_target()?;
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: this is for build scripts")?);
-    let target_dir = out.join("guest-target");
+    let target_dir = out_dir()?.join("guest-target");
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--profile", "policy", "--locked", "--target", TARGET, "--package", package])
+        .args(arguments)
         .current_dir(workspace)
         .env("CARGO_TARGET_DIR", &target_dir)
         // What the outer cargo sets for the host (wrappers of clippy, flags of coverage tools) does not fit the guest.
@@ -30,16 +47,25 @@ pub fn build(workspace: &Path, package: &str) -> Result<PathBuf, String> {
     if !status.success() {
         return Err(format!("the policy `{package}` does not compile for {TARGET}: see above"));
     }
-    let file = format!("{}.wasm", package.replace('-', "_"));
-    let module = target_dir.join(TARGET).join("policy").join(&file);
+    Ok(target_dir.join(TARGET).join("policy"))
+}
+
+/// Makes a component of the core module `NAME.wasm` in `built`, and returns its path.
+fn component(built: &Path, name: &str) -> Result<PathBuf, String> {
+    let file = format!("{}.wasm", name.replace('-', "_"));
+    let module = built.join(&file);
     let component = fs::read(&module).map_err(|e| format!("{}: {e}", module.display())).and_then(|m| encode(&m))?;
     let imports = function_imports(&component)?;
     if !imports.is_empty() {
-        return Err(format!("the policy `{package}` imports {}, and policies get nothing", imports.join(", ")));
+        return Err(format!("the policy `{name}` imports {}, and policies get nothing", imports.join(", ")));
     }
-    let path = out.join(file);
+    let path = out_dir()?.join(file);
     fs::write(&path, component).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
+}
+
+fn out_dir() -> Result<PathBuf, String> {
+    env::var_os("OUT_DIR").map(PathBuf::from).ok_or_else(|| "OUT_DIR is not set: this is for build scripts".into())
 }
 
 fn encode(module: &[u8]) -> Result<Vec<u8>, String> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of it is tests")]
 
 mod audit;
+mod authoring;
 mod command_line;
 mod demo;
 mod hostile_names;

@@ -2,7 +2,7 @@
 
 use crate::world::{NO_PID, Ran, World, finish, stand_in};
 use headcount::demo::stand_in::Behaviour;
-use headcount_tests::MISBEHAVING_POLICY;
+use headcount_tests::{BUDGET_POLICY, LEAK_POLICY, MISBEHAVING_POLICY, NIGHT_WATCH_POLICY};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -339,6 +339,36 @@ fn cases_pass_or_say_in_what_the_verdict_differs() {
     let results: Vec<_> =
         json["cases"].as_array().unwrap().iter().map(|case| case["result"].as_str().unwrap()).collect();
     assert_eq!((results, &json["ok"]), (vec!["passed", "failed", "error", "passed", "passed"], &false.into()));
+}
+
+#[test]
+fn the_examples_pass_their_cases() {
+    let world = World::new();
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/policies");
+    for (name, policy) in [("budget", BUDGET_POLICY), ("leak", LEAK_POLICY), ("night_watch", NIGHT_WATCH_POLICY)] {
+        world.write("p.wasm", policy);
+        let ran = run(&world, &["test", &path(&cases.join(name)), "--policy", "p.wasm", "--json"]);
+        let tested = ran.json();
+        assert_eq!(ran.code, Some(0), "{name}: {tested:#}");
+        assert!(tested["cases"].as_array().unwrap().len() > 3, "{name}");
+    }
+}
+
+#[test]
+fn a_project_is_built_and_tried_on_its_own_cases() {
+    let world = World::new();
+    world.write("budget.wasm", BUDGET_POLICY);
+    assert_eq!(world.run(&["policy", "new", "thrift"]).code, Some(0));
+    world.write(
+        "thrift/policy.toml",
+        "name = \"thrift\"\nbuild = [\"cp\", \"../budget.wasm\", \"out.wasm\"]\noutput = \"out.wasm\"\n",
+    );
+    let mut command = policy(&world, &["test", "thrift"]);
+    command.env("PATH", "/usr/bin:/bin");
+    let ran = finish(command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.ends_with("9 cases, 0 failed\n"), "{}", ran.stdout);
+    assert!(world.path("thrift/thrift.wasm").exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the source promises of itself: who may know what, and how files look.
 
 use headcount::judge::{BUILTIN, Limits, Policy, Runtime};
-use headcount_tests::MISBEHAVING_POLICY;
+use headcount_tests::{BUDGET_POLICY, LEAK_POLICY, MISBEHAVING_POLICY, NIGHT_WATCH_POLICY};
 use regex::Regex;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,6 +74,7 @@ fn each_library_is_known_in_one_place_only() {
         ("comfy_table", &["cli/"]),
         ("owo_colors", &["cli/"]),
         ("clap|clap_complete", &["cli/", "main.rs"]),
+        ("wit_component", &["authoring/"]),
         ("rusqlite", &["store/", "history/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");
@@ -162,8 +163,14 @@ fn nothing_is_left_for_later() {
 #[test]
 fn no_policy_that_is_built_here_imports_anything() {
     let runtime = Runtime::new(None, None, 0).unwrap();
-    for (name, bytes) in [("built-in", BUILTIN), ("misbehaving", MISBEHAVING_POLICY)] {
-        let loaded = Policy::load(&runtime, name, bytes, "", Limits::default());
+    for (name, bytes, settings) in [
+        ("built-in", BUILTIN, ""),
+        ("misbehaving", MISBEHAVING_POLICY, ""),
+        ("budget", BUDGET_POLICY, r#"{"memory_gb":1}"#),
+        ("night-watch", NIGHT_WATCH_POLICY, ""),
+        ("leak", LEAK_POLICY, ""),
+    ] {
+        let loaded = Policy::load(&runtime, name, bytes, settings, Limits::default());
         assert!(loaded.is_ok(), "{:?}", loaded.err());
     }
 }

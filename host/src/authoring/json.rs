@@ -34,8 +34,8 @@ fn explain(path: &str, error: &serde_json::Error) -> String {
         }
         _ => text.to_owned(),
     };
-    let path = if matches!(path, "." | "?") { String::new() } else { format!("{path}: ") };
-    clean(&format!("line {}, column {}: {path}{said}", error.line(), error.column()))
+    let path = if matches!(path, "." | "?") { String::new() } else { format!("{}: ", clean(path)) };
+    format!("line {}, column {}: {path}{}", error.line(), error.column(), clean(&said))
 }
 
 #[cfg(test)]

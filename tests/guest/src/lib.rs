@@ -2,13 +2,22 @@
 
 #[allow(unsafe_code, missing_docs, clippy::all)]
 mod bindings {
-    wit_bindgen::generate!({ world: "health-policy", path: "../../wit" });
+    wit_bindgen::generate!({
+        world: "health-policy",
+        path: "../../wit",
+        runtime_path: "crate::support::rt",
+        disable_custom_section_link_helpers: true,
+    });
 
     #[cfg(target_family = "wasm")]
     export!(Policy);
     #[cfg(target_family = "wasm")]
     use super::Policy;
 }
+
+/// So that its panics leave their text.
+#[path = "../../../guest/examples/support/mod.rs"]
+mod support;
 
 use bindings::exports::headcount::policy::policy::{
     Activity, Advice, AgentVerdict, Check, Description, Guest, Health, Outcome, Problem, SessionVerdict, Snapshot,

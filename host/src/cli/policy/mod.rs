@@ -1,8 +1,10 @@
 //! `headcount policy`: policies of one's own.
 
 mod bench;
+mod build;
 mod check;
 mod explanation;
+mod new;
 mod run;
 mod test;
 
@@ -12,6 +14,10 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Writes a project to start from; it works as it is
+    New(new::Args),
+    /// Builds a project's policy
+    Build(build::Args),
     /// Says whether a file is a policy that works, step by step
     Check(check::Args),
     /// Has a policy judge the facts of one session
@@ -28,6 +34,8 @@ const SETTINGS: &str = "What it takes as settings: a JSON object, or @ and the f
 pub fn run(config: Option<&Path>, command: Command) -> anyhow::Result<ExitCode> {
     let setup = || Setup::new(config);
     match command {
+        Command::New(args) => new::run(&args),
+        Command::Build(args) => build::run(&args),
         Command::Check(args) => check::run(&setup()?, &args),
         Command::Run(args) => run::run(&setup()?, args),
         Command::Test(args) => test::run(&setup()?, &args),

@@ -1,5 +1,7 @@
 //! `headcount policy test`.
 
+use crate::authoring::MANIFEST;
+use crate::authoring::build::component;
 use crate::authoring::cases::{CaseResult, Tested, Tester, find};
 use crate::cli::printer;
 use crate::report::clean;
@@ -41,14 +43,15 @@ struct Report {
 }
 
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
-    let is_project = args.folder.join("policy.toml").exists();
+    let is_project = args.folder.join(MANIFEST).exists();
     let cases = find(&if is_project { args.folder.join("cases") } else { args.folder.clone() })?;
     let policy = match &args.policy {
         Some(policy) => policy.clone(),
-        None => bail!(
-            "{} has no policy.toml, so say which policy to try: --policy FILE",
-            clean(&args.folder.display().to_string())
-        ),
+        None if is_project => component(&args.folder)?,
+        None => {
+            let folder = clean(&args.folder.display().to_string());
+            bail!("{folder} has no {MANIFEST}, so say which policy to try: --policy FILE")
+        }
     };
     let mut tester = Tester::new(setup, &policy)?;
     let mut tested = Vec::new();

@@ -2,6 +2,7 @@
 
 mod cases;
 mod chain;
+mod examples;
 mod files;
 mod misbehaviour;
 

@@ -1,0 +1,115 @@
+//! The projects that `headcount policy new` writes. Each is the same policy, a budget, complete and with cases that it
+//! passes: an author starts from what works.
+
+use super::manifest::check_name;
+use anyhow::{anyhow, bail, ensure};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A file of a project: its path there, and what is in it.
+type File = (&'static str, &'static [u8]);
+
+/// A language that policies can be written in.
+#[derive(Debug)]
+pub struct Language {
+    /// What is typed for it.
+    pub name: &'static str,
+    files: &'static [File],
+}
+
+/// All languages; the first is the one that is taken where none is named.
+pub const LANGUAGES: &[Language] = &[Language { name: "rust", files: RUST }];
+
+/// A file below `host/templates/` under its own name or another.
+macro_rules! template {
+    ($language:literal, $path:literal) => {
+        template!($language, $path, $path)
+    };
+    ($language:literal, $path:literal, $source:literal) => {
+        ($path, include_bytes!(concat!("../../templates/", $language, "/", $source)))
+    };
+}
+
+/// The example in `guest/examples` is the project's source, and what its tests prove is true of the project.
+macro_rules! example {
+    ($path:literal, $source:literal) => {
+        ($path, include_bytes!(concat!("../../../guest/examples/", $source)))
+    };
+}
+
+/// Cases of the budget below `tests/policies`, three files each.
+macro_rules! cases {
+    ($($case:literal)+) => { &[$(
+        cases!(@ $case, "snapshot.json"),
+        cases!(@ $case, "settings.json"),
+        cases!(@ $case, "expected.json"),
+    )+] };
+    (@ $case:literal, $file:literal) => {(
+        concat!("cases/", $case, "/", $file),
+        include_bytes!(concat!("../../../tests/policies/budget/", $case, "/", $file)),
+    )};
+}
+
+const RUST: &[File] = &[
+    template!("rust", "Cargo.toml"),
+    template!("rust", "policy.toml"),
+    template!("rust", "README.md"),
+    template!("rust", "rust-toolchain.toml"),
+    template!("rust", ".gitignore", "gitignore"),
+    example!("src/lib.rs", "budget.rs"),
+    example!("src/support/mod.rs", "support/mod.rs"),
+    example!("src/support/panic_text.rs", "support/panic_text.rs"),
+    example!("src/support/rt.rs", "support/rt.rs"),
+    example!("src/support/settings.rs", "support/settings.rs"),
+    ("src/bindings.rs", include_bytes!(concat!(env!("OUT_DIR"), "/bindings.rs"))),
+];
+
+const WIT: File = ("wit/policy.wit", include_bytes!("../../../wit/policy.wit"));
+
+const CASES: &[File] = cases! {
+    "within_budget"
+    "memory_over_budget"
+    "memory_not_measured"
+    "tokens_over_budget"
+    "tokens_not_measured"
+    "both_over_budget"
+    "nobody_there"
+    "wrong_settings"
+    "no_settings"
+};
+
+/// The name of the policy in the templates; two spellings of it become the project's own.
+const NAMED: [&str; 2] = ["\"budget\"", "budget.wasm"];
+
+/// Writes a project called `name` in `language` to a folder of that name below `parent`, and returns its path.
+///
+/// # Errors
+/// When the name cannot be one, there is something already, or it cannot be written; the text says what to do.
+pub fn write(parent: &Path, name: &str, language: &Language) -> anyhow::Result<PathBuf> {
+    check_name(name)?;
+    let project = parent.join(name);
+    let found = match fs::read_dir(&project) {
+        Ok(entries) => entries.count(),
+        Err(error) if error.kind() == ErrorKind::NotFound => 0,
+        Err(error) => bail!("{} is in the way ({error}): take another name", project.display()),
+    };
+    ensure!(found == 0, "{} is there already and not empty: take another name, or remove it", project.display());
+    for (path, content) in language.files.iter().chain([&WIT]).chain(CASES) {
+        let path = project.join(path);
+        let folder = path.parent().unwrap_or(&project);
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, named(content, name)));
+        written.map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
+    }
+    Ok(project)
+}
+
+/// The content with the project's name in it; what is not text is left as it is.
+fn named(content: &[u8], name: &str) -> Vec<u8> {
+    match str::from_utf8(content) {
+        Ok(text) => {
+            NAMED.iter().fold(text.to_owned(), |text, old| text.replace(old, &old.replace("budget", name))).into()
+        }
+        Err(_) => content.to_vec(),
+    }
+}
