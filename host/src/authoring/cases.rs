@@ -174,11 +174,10 @@ fn compared(wanted: &Value, found: &Value) -> CaseResult {
 fn write(file: &Path, outcome: &Outcome, text: &str) -> anyhow::Result<CaseResult> {
     regular_or_missing(file).map_err(|error| anyhow!("{}: {error}", clean(&file.display().to_string())))?;
     if !matches!(outcome, Outcome::Verdict | Outcome::Declined(_) | Outcome::BadSettings(_)) {
-        let known = file.exists().then(|| expected(file)).transpose()?;
-        return match known.map(|wanted| Ok::<_, serde_json::Error>(compared(&wanted, &serde_json::from_str(text)?))) {
-            Some(compared) if compared.as_ref().is_ok_and(CaseResult::is_well) => Ok(CaseResult::Unchanged),
-            _ => bail!("not written, because the policy came to no verdict: {}", no_verdict(outcome).detail),
-        };
+        if file.exists() && compared(&expected(file)?, &serde_json::from_str(text)?).is_well() {
+            return Ok(CaseResult::Unchanged);
+        }
+        bail!("not written, because the policy came to no verdict: {}", no_verdict(outcome).detail);
     }
     if fs::read(file).is_ok_and(|there| there == text.as_bytes()) {
         return Ok(CaseResult::Unchanged);

@@ -2,7 +2,7 @@
 
 use crate::observe::facts::Agent;
 use crate::report::clean;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What no policy sees, and what an agent cannot be without.
 const KEPT: [&str; 3] = ["id", "process_id", "terminal"];
@@ -36,6 +36,9 @@ fn walk(agent: &Value, path: &str, keys: &[&str], value: &Value, facts: &mut Vec
                 let mut fewer = items.clone();
                 let value = fewer.remove(n);
                 try_without(agent, format!("{path}[{n}]"), keys, value, fewer.into(), facts);
+            }
+            if items.len() > 1 {
+                try_without(agent, path.to_owned(), keys, value.clone(), Value::Array(vec![]), facts);
             }
             return;
         }
@@ -74,6 +77,7 @@ fn instead(path: &str, value: &Value) -> Option<Value> {
     match (path, value) {
         ("process", _) => Some(other("sleeping", "running")),
         ("metrics.memory_method", _) => Some(other("pss", "resident")),
+        ("metrics", _) => Some(Value::Object(Map::new())),
         (_, Value::Number(_)) => Some(0.into()),
         (_, Value::String(_)) => Some("".into()),
         _ => None,
@@ -82,6 +86,9 @@ fn instead(path: &str, value: &Value) -> Option<Value> {
 
 /// A fact as people read it.
 pub(super) fn shown(path: &str, value: &Value, now_ms: u64) -> String {
+    if matches!(path, "evidence" | "unmeasured" | "metrics" | "trend" | "usage") {
+        return "all of it".to_owned();
+    }
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(clean);
     if path.starts_with("evidence[") {
         let said = text("detail").or(text("word")).unwrap_or_default();
@@ -122,7 +129,7 @@ fn size(bytes: f64) -> String {
 mod tests {
     use super::*;
     use crate::authoring::sample;
-    use crate::observe::facts::ProcessState;
+    use crate::observe::facts::{Metrics, ProcessState};
     use serde_json::json;
 
     #[test]
@@ -140,9 +147,10 @@ mod tests {
         assert_eq!(without("trend.window_ms").trend.unwrap().window_ms, 0);
         assert_eq!(without("trend").trend, None);
         assert_eq!(without("usage.input_tokens").usage.as_ref().unwrap().input_tokens, None);
+        assert_eq!(without("metrics").metrics, Metrics::default());
         assert_eq!(without("kind").kind, "");
         // What is not there, or is 0 already, is no fact; neither is what no policy sees.
-        for none in ["trend.quiet_ms", "exit_code", "id", "process_id", "metrics", "evidence"] {
+        for none in ["trend.quiet_ms", "exit_code", "id", "process_id", "evidence"] {
             assert!(facts.iter().all(|fact| fact.path != none), "{none}");
         }
     }
@@ -159,6 +167,7 @@ mod tests {
             ("evidence[0]", evidence, "own_record waiting \"permission\" 14 min ago"),
             ("unmeasured[1]", json!({"field": "threads", "reason": "no\u{1b}[2J right"}), "threads: no right"),
             ("process", json!("stopped"), "stopped"),
+            ("trend", json!({"quiet_ms": 1}), "all of it"),
             ("metrics.cpu_percent", json!(181.5), "181.5"),
         ] {
             assert_eq!(shown(path, &value, 900_000), wanted);

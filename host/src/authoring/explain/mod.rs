@@ -143,8 +143,10 @@ impl Found {
     /// Notes what is otherwise without a fact. Of a fact that holds others, only where none of those decides by itself.
     fn note(&mut self, because: &Because, state_differs: bool, before: &[Check], after: &[Check]) {
         let add = |list: &mut Vec<Because>| {
-            let inside = format!("{}.", because.fact);
-            if !list.iter().any(|known| known.fact.starts_with(&inside)) {
+            let is_inside = |known: &Because| {
+                known.fact.strip_prefix(&because.fact).is_some_and(|rest| rest.starts_with(['.', '[']))
+            };
+            if !list.iter().any(is_inside) {
                 list.push(because.clone());
             }
         };
