@@ -3,7 +3,7 @@
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
-use crate::judge::{self, Judge, Link, LoadError, Place};
+use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
@@ -102,6 +102,15 @@ impl Setup {
             let places = chain.iter().map(|(_, policy)| Place::new(policy, limits)).collect::<Result<_, _>>();
             Judge::new(places.map_err(|error| LoadError::Refused(vec![error.to_string()]))?, &options, clock)
         }
+    }
+
+    /// An engine for policies that are not in the configuration.
+    ///
+    /// # Errors
+    /// When this machine cannot run WebAssembly at all.
+    pub fn runtime(&self) -> Result<Runtime, LoadError> {
+        let memory = judge::Limits::from(self.config().limits).memory;
+        Runtime::new(self.cache.as_deref(), program().as_deref(), memory)
     }
 
     /// The process table as it is configured.

@@ -90,7 +90,7 @@ impl Cli {
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Config(command) => config::run(self.config.as_deref(), &command),
-            Command::Policy(command) => policy::run(self.config.as_deref(), &command),
+            Command::Policy(command) => policy::run(self.config.as_deref(), command),
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
             Command::CompilePolicy(args) => Ok(compile_policy::run(args)),

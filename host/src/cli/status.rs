@@ -1,14 +1,16 @@
 //! `headcount status`: one look, two samples.
 
 use super::{Noted, note, printer, table};
+use crate::authoring::snapshot;
 use crate::monitor::{Seen, Tick};
 use crate::query::{self, QueryError};
 use crate::report::{self, Filter, Report, SessionHealth, SourceReport, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::Outcome;
+use anyhow::{anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -34,6 +36,9 @@ pub struct Args {
     /// Make a policy that cannot be loaded an error
     #[arg(long)]
     strict: bool,
+    /// Save the facts of the session to this file, to try policies on (schema headcount.snapshot/1)
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Say how long each part took
     #[arg(long)]
     timings: bool,
@@ -56,19 +61,24 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     let asked = args.session.as_deref();
     let found = find(&tick, asked);
     let reporting = setup.clock.now().steady;
-    let reports = found
-        .map(|seen| -> Vec<Report> { seen.iter().map(|s| report::report(&s.facts, &s.judgement, &view, 0)).collect() });
+    let found = found.map(|seen| {
+        let report = |s: &&Arc<Seen>| report::report(&s.facts, &s.judgement, &view, 0);
+        (seen.iter().map(report).collect::<Vec<_>>(), seen)
+    });
     let now = setup.clock.now().steady;
-    let count = |reports: &Vec<Report>| reports.iter().map(|r| r.agents.len()).sum::<usize>();
+    let count = |reports: &[Report]| reports.iter().map(|r| r.agents.len()).sum::<usize>();
     let noted = Noted {
         command: "status",
         session: asked.map(report::clean),
-        outcome: reports.as_ref().map_or_else(QueryError::outcome, |r| outcome(r)),
-        agents: u32::try_from(reports.as_ref().map_or(0, count)).unwrap_or(u32::MAX),
+        outcome: found.as_ref().map_or_else(QueryError::outcome, |(reports, _)| outcome(reports)),
+        agents: u32::try_from(found.as_ref().map_or(0, |(reports, _)| count(reports))).unwrap_or(u32::MAX),
         micros: query::micros(Some(&tick), now - reporting, now - started),
     };
     note(setup, noted);
-    let reports = reports?;
+    let (reports, seen) = found?;
+    if let Some(file) = &args.record {
+        record(file, &seen)?;
+    }
     let code = exit_code(&tick, &reports);
     print(&tick, reports, args.json, asked.is_some(), &view)?;
     if args.timings {
@@ -81,6 +91,19 @@ fn find<'t>(tick: &'t Tick, asked: Option<&str>) -> Result<Vec<&'t Arc<Seen>>, Q
     match asked {
         Some(asked) => Ok(vec![query::find(tick, asked)?]),
         None => Ok(tick.sessions.iter().collect()),
+    }
+}
+
+/// Saves the facts of the only session.
+fn record(file: &Path, seen: &[&Arc<Seen>]) -> anyhow::Result<()> {
+    let shown = report::clean(&file.display().to_string());
+    match seen {
+        [only] => snapshot::record(file, &only.facts).map_err(|error| anyhow!("{shown} cannot be written: {error}")),
+        [] => bail!("there is no session to record; `headcount demo` shows what one looks like"),
+        several => {
+            let ids: Vec<_> = several.iter().map(|seen| seen.facts.session.id.as_str()).collect();
+            bail!("--record saves one session, so name one of them: {}", ids.join(", "))
+        }
     }
 }
 

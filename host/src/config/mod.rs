@@ -30,3 +30,4 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
+pub use words::nearest;

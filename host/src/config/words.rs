@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 /// The candidate that `name` is most likely a misspelling of, if it is near enough to be one.
-pub(super) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let distance = |candidate: &str| strsim::osa_distance(name, candidate);
     let near = candidates.min_by_key(|candidate| distance(candidate))?;
     (distance(near) <= (near.len().max(name.len()) / 3).max(1)).then_some(near)

@@ -52,6 +52,19 @@ impl Step {
     /// All of them, in their order.
     pub const ALL: [Self; 7] =
         [Self::Component, Self::Compile, Self::Imports, Self::Version, Self::Start, Self::Describe, Self::Settings];
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Component => "component",
+            Self::Compile => "compile",
+            Self::Imports => "imports",
+            Self::Version => "version",
+            Self::Start => "start",
+            Self::Describe => "describe",
+            Self::Settings => "settings",
+        }
+    }
 }
 
 impl Policy {

@@ -67,9 +67,7 @@ impl Judge {
     pub fn new(chain: Vec<Place>, options: &Options, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
         let memory = chain.iter().map(|place| place.limits.memory).max().unwrap_or_default();
         let runtime = Runtime::new(options.cache.as_deref(), options.compiler.as_deref(), memory)?;
-        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place)).collect();
-        runtime.keep();
-        let judge = Self { runtime, chain: Arc::new(chain), clock, follower: None };
+        let judge = Self::on(runtime, chain, clock);
         if options.strict {
             let refused = judge.refused().map(|(_, name, why)| format!("policy {name}: {why}"));
             let refused: Vec<String> = refused.collect();
@@ -78,6 +76,13 @@ impl Judge {
             }
         }
         Ok(judge)
+    }
+
+    /// A judge with this chain on an engine that there is already: who judges with one chain after the other needs but one.
+    pub fn on(runtime: Runtime, chain: Vec<Place>, clock: Arc<dyn Clock>) -> Self {
+        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place)).collect();
+        runtime.keep();
+        Self { runtime, chain: Arc::new(chain), clock, follower: None }
     }
 
     /// The places of the chain.

@@ -21,7 +21,7 @@ pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
 pub use text::{clean, clean_facts};
-pub use verdict::{AgentVerdictView, VerdictView, verdict};
+pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
 use schemars::JsonSchema;

@@ -2,10 +2,13 @@
 //! differs from run to run are not in it.
 
 use super::assemble::{activity, agent_status, attention, check, session_health, session_metrics};
-use super::{ActivityReport, AgentStatus, Attention, CheckResult, MAX_LIMIT, SessionHealth, SessionMetrics};
-use crate::judge::Verdict;
+use super::{ActivityReport, AgentStatus, Attention, CheckResult, MAX_LIMIT, SessionHealth, SessionMetrics, clean};
+use crate::judge::{Outcome, SettingsProblem, Verdict};
 use crate::observe::facts::Snapshot;
 use serde::Serialize;
+
+/// The name and version of the format.
+const SCHEMA: &str = "headcount.verdict/1";
 
 /// What one policy made of a snapshot.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +50,40 @@ pub struct AgentVerdictView {
     pub check_results: Vec<CheckResult>,
 }
 
+/// Why there is no verdict.
+#[derive(Debug, Clone, Serialize)]
+pub struct NoVerdictView {
+    /// `headcount.verdict/1`.
+    pub schema: &'static str,
+    /// What happened instead: `declined`, `trap`, …
+    pub outcome: &'static str,
+    /// In a sentence; of a policy that declined, its own words.
+    pub detail: String,
+    /// What is wrong with its settings, if that is what happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<ProblemView>,
+}
+
+/// What is wrong with one setting.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProblemView {
+    /// JSON pointer to the key.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// What is said in the place of a verdict where there is none.
+pub fn no_verdict(outcome: &Outcome) -> NoVerdictView {
+    let problem = |p: &SettingsProblem| ProblemView { path: clean(&p.path), message: clean(&p.message) };
+    let (detail, problems) = match outcome {
+        Outcome::Declined(why) => (clean(why), vec![]),
+        Outcome::BadSettings(problems) => (clean(&outcome.to_string()), problems.iter().map(problem).collect()),
+        other => (clean(&other.to_string()), vec![]),
+    };
+    NoVerdictView { schema: SCHEMA, outcome: outcome.name(), detail, problems }
+}
+
 /// The verdict on `facts`, as a report would show it.
 pub fn verdict(facts: &Snapshot, verdict: &Verdict) -> VerdictView {
     let agents = facts.agents.iter().zip(&verdict.agents).map(|(agent, judged)| AgentVerdictView {
@@ -58,7 +95,7 @@ pub fn verdict(facts: &Snapshot, verdict: &Verdict) -> VerdictView {
         check_results: judged.checks.iter().map(check).collect(),
     });
     VerdictView {
-        schema: "headcount.verdict/1",
+        schema: SCHEMA,
         outcome: "verdict",
         session_health: session_health(verdict.health),
         session_score: verdict.score,

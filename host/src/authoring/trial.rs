@@ -1,0 +1,119 @@
+//! A policy on trial: with which settings, and after whom it judges.
+
+use super::json::parse;
+use crate::config;
+use crate::files::read_small;
+use crate::judge::{BUILTIN, Judge, Judgement, Outcome, Place, Runtime, Trust, Verdict, read};
+use crate::observe::facts::Snapshot;
+use crate::report::clean;
+use crate::setup::Setup;
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Largest file of settings.
+const MAX_SETTINGS: u64 = 1 << 20;
+
+/// A chain that ends with the policy on trial.
+pub struct Trial {
+    judge: Judge,
+}
+
+/// The policy before the one on trial came to no verdict, so that there is nothing to try it on.
+#[derive(Debug, thiserror::Error)]
+#[error("the policy before it, {name}, came to no verdict: {outcome}")]
+pub struct NothingBefore {
+    name: String,
+    outcome: Outcome,
+}
+
+impl Trial {
+    /// Loads the policy, and the built-in one before it unless it is to judge alone. The built-in one is always alone.
+    pub fn new(setup: &Setup, runtime: Runtime, policy: Place, alone: bool) -> Self {
+        let first = Place { limits: setup.config().limits.into(), ..Place::builtin() };
+        let chain = if alone || policy.file.is_none() { vec![policy] } else { vec![first, policy] };
+        Self { judge: Judge::on(runtime, chain, Arc::clone(&setup.clock)) }
+    }
+
+    /// Why the policy could not be loaded.
+    pub fn refused(&self) -> Option<Outcome> {
+        let last = self.judge.chain().len() - 1;
+        self.judge.refused().find(|(n, ..)| *n == last).map(|(.., outcome)| outcome)
+    }
+
+    /// Has the chain judge.
+    ///
+    /// # Errors
+    /// When the policy before it has failed.
+    pub fn judge(&self, facts: &Snapshot) -> Result<Judgement, NothingBefore> {
+        let mut judgement = self.judge.judge(facts);
+        let before = judgement.policies.len() - 1;
+        match judgement.policies[..before].iter().position(|policy| policy.outcome != Outcome::Verdict) {
+            None => Ok(judgement),
+            Some(n) => {
+                let failed = judgement.policies.swap_remove(n);
+                Err(NothingBefore { name: clean(&failed.name), outcome: failed.outcome })
+            }
+        }
+    }
+}
+
+/// What the policy on trial, the last of the chain, came to.
+///
+/// # Errors
+/// The outcome that is no verdict.
+pub fn answer(judgement: &Judgement) -> Result<&Verdict, &Outcome> {
+    match (&judgement.verdict, judgement.policies.last()) {
+        (Some(verdict), Some(last)) if last.outcome == Outcome::Verdict => Ok(verdict),
+        (_, Some(last)) => Err(&last.outcome),
+        (_, None) => unreachable!("every chain ends with the policy on trial"),
+    }
+}
+
+/// The place of a policy that is not in the configuration: its file, or `builtin`.
+///
+/// # Errors
+/// None that is known: such a place has no globs.
+pub fn place(setup: &Setup, file: &Path, settings: Map<String, Value>) -> anyhow::Result<Place> {
+    let policy = config::Policy { settings, ..config::Policy::at(file) };
+    Ok(Place::new(&policy, setup.config().limits)?)
+}
+
+/// The bytes of the policy that is to have a place, and where they are from.
+///
+/// # Errors
+/// When its file cannot be read.
+pub fn bytes(place: &Place) -> Result<(Vec<u8>, Trust), Outcome> {
+    match &place.file {
+        None => Ok((BUILTIN.to_vec(), Trust::Trusted)),
+        Some(file) => Ok((read(file)?, Trust::Untrusted)),
+    }
+}
+
+/// Settings as they are typed: a JSON object, or `@` and the file that holds one.
+///
+/// # Errors
+/// When they are anything else.
+pub fn settings(typed: Option<&str>) -> anyhow::Result<Map<String, Value>> {
+    match typed {
+        None => Ok(Map::new()),
+        Some(typed) => match typed.strip_prefix('@') {
+            Some(file) => settings_in(Path::new(file)),
+            None => parse(typed.as_bytes()).map_err(|what| {
+                anyhow::anyhow!("--settings wants a JSON object, or @ and the file that holds one: {what}")
+            }),
+        },
+    }
+}
+
+/// The settings in a file.
+///
+/// # Errors
+/// When it cannot be read or holds anything but a JSON object.
+pub fn settings_in(file: &Path) -> anyhow::Result<Map<String, Value>> {
+    let name = || clean(&file.display().to_string());
+    let bytes = read_small(file, MAX_SETTINGS).map_err(anyhow::Error::from).with_context(name);
+    let bytes = bytes.map_err(|error| anyhow::anyhow!("{error:#}"))?;
+    parse(&bytes).map_err(|what| anyhow::anyhow!("{}: wanted a JSON object of settings: {what}", name()))
+}

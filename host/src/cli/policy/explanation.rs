@@ -1,0 +1,67 @@
+//! An explanation as a person likes to read it: a tree of what was said, and the facts below it.
+
+use crate::authoring::explain::{AgentExplanation, Because, Explained, Explanation};
+use crate::report::{SessionHealth, word};
+use owo_colors::OwoColorize as _;
+use std::fmt::Write as _;
+
+/// How explanations come about, for the help text.
+pub const LEGEND: &str = "--explain finds out by trying which facts led to what the policy says: it takes away one fact at a time (a number, \
+    a piece of evidence, an agent of the session) and asks the policy again. `because` names the facts without which a check would be gone \
+    or come out otherwise, or the status or activity would be another.\n\n\
+    Exit codes: 0 the policy came to a verdict; 1 it did not; 2 error; 64 wrong usage.";
+
+/// The tree, with a line end after each line.
+pub fn text(explanation: &Explanation) -> String {
+    let Explanation { session_id, session_health, session_score, .. } = explanation;
+    let mut out = format!("{}  {} {session_score}\n", session_id.bold(), word(session_health));
+    let calm = matches!(session_health, SessionHealth::Healthy | SessionHealth::Empty);
+    if !calm || !explanation.because.is_empty() {
+        because(&mut out, "  ", &explanation.because);
+    }
+    checks(&mut out, "  ", &explanation.session_checks);
+    for agent in &explanation.agents {
+        self::agent(&mut out, agent);
+    }
+    if explanation.agents.is_empty() && explanation.agents_left_out == 0 {
+        let _ = writeln!(out, "  every agent is active, and passes every check");
+    }
+    let tried = explanation.judgements;
+    if !explanation.complete {
+        let left = explanation.agents_left_out;
+        let _ =
+            writeln!(out, "  {} trying stopped after {tried} judgements; agents left out: {left}", "not all:".yellow());
+    }
+    if explanation.without_verdict > 0 {
+        let none = explanation.without_verdict;
+        let _ = writeln!(out, "  of {tried} judgements {none} came to no verdict and say nothing");
+    }
+    out
+}
+
+fn agent(out: &mut String, agent: &AgentExplanation) {
+    let (status, activity) = (word(&agent.status), word(&agent.activity).replace('_', " "));
+    let _ = writeln!(out, "  {}  {status} {activity}: {}", agent.agent_name.bold(), agent.reason);
+    because(out, "    ", &agent.because);
+    checks(out, "    ", &agent.checks);
+}
+
+fn checks(out: &mut String, indent: &str, checks: &[Explained]) {
+    for Explained { check, because: facts } in checks {
+        let _ = write!(out, "{indent}{} {}: {}", check.name.bold(), word(&check.outcome), check.detail);
+        let figures = [("value", check.value), ("limit", check.limit)];
+        let figures = figures.into_iter().filter_map(|(name, figure)| Some(format!("{name} {}", figure?)));
+        let figures = figures.collect::<Vec<_>>().join(", ");
+        let _ = if figures.is_empty() { writeln!(out) } else { writeln!(out, " ({figures})") };
+        because(out, &format!("{indent}  "), facts);
+    }
+}
+
+fn because(out: &mut String, indent: &str, facts: &[Because]) {
+    for Because { fact, shown, .. } in facts {
+        let _ = writeln!(out, "{indent}{} {fact} = {shown}", "because".dimmed());
+    }
+    if facts.is_empty() {
+        let _ = writeln!(out, "{indent}{}", "no single fact: it takes several together, or others than these".dimmed());
+    }
+}
