@@ -6,7 +6,6 @@ use crate::names::SessionId;
 use crate::observe::facts::Snapshot;
 use crate::report::{DECISION_SCHEMA, clean, clean_facts};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -120,6 +119,7 @@ pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::authoring::sample;
+    use serde_json::Value;
     use std::fs;
 
     fn parsed(change: impl FnOnce(&mut Value)) -> Result<SnapshotFile, String> {
