@@ -26,5 +26,7 @@ fn build(workspace: &Path) -> Result<(), String> {
     let policy = component::build(workspace, "headcount-policy")?;
     println!("cargo::rustc-env=HEADCOUNT_BUILTIN_POLICY={}", policy.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    bindings::rust(&workspace.join("wit"), &out)
+    let wit = workspace.join("wit");
+    bindings::rust(&wit, &out)?;
+    bindings::c(&wit, &out)
 }

@@ -5,8 +5,11 @@
 
 #[path = "../host/build/component.rs"]
 mod component;
+#[path = "build/handwritten.rs"]
+mod handwritten;
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 /// The policies in `guest/examples`.
 const EXAMPLES: [&str; 3] = ["budget", "night_watch", "leak"];
@@ -15,6 +18,8 @@ fn main() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let sources = [
         "tests/guest",
+        "tests/misbehaving",
+        "tests/build",
         "guest/examples",
         "guest/Cargo.toml",
         "wit",
@@ -27,6 +32,11 @@ fn main() {
     }
     if let Err(error) = build(&workspace) {
         println!("cargo::error={error}");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let built = handwritten::build(&workspace.join("tests/misbehaving"), &workspace.join("wit/policy.wit"), &out);
+    if let Err(error) = built {
+        println!("cargo::error={error:#}");
     }
 }
 

@@ -138,8 +138,8 @@ fn check(agent: &Agent, slope: f64, limits: &Limits) -> Option<Check> {
             outcome = Outcome::Fail;
         }
         let ceiling = in_words(ceiling);
-        detail += &match minutes.floor() {
-            0.0 => format!(", and {ceiling} is reached"),
+        detail += &match minutes as u64 {
+            0 => format!(", and {ceiling} is reached"),
             minutes => format!(", and {ceiling} is reached in {minutes} min"),
         };
     }
@@ -149,8 +149,8 @@ fn check(agent: &Agent, slope: f64, limits: &Limits) -> Option<Check> {
 /// Bytes as people read them, rounded down: `812 MB`, `12.4 GB`.
 fn in_words(bytes: f64) -> String {
     if bytes < GB {
-        return format!("{} MB", (bytes / MB).floor());
+        return format!("{} MB", (bytes / MB) as u64);
     }
-    let tenths = (bytes / GB * 10.0).floor();
-    format!("{}.{} GB", (tenths / 10.0).floor(), tenths % 10.0)
+    let tenths = (bytes / (GB / 10.0)) as u64;
+    format!("{}.{} GB", tenths / 10, tenths % 10)
 }

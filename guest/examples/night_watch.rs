@@ -93,7 +93,7 @@ fn check(agent: &AgentVerdict, now_ms: u64, limit: f64) -> Option<Check> {
     let (outcome, detail) = match waited {
         None => (Outcome::Unknown, "waits for input, since when is not known".into()),
         Some(waited) if waited > limit => {
-            (Outcome::Fail, format!("has waited for input for {} min (limit {limit} min)", waited.floor()))
+            (Outcome::Fail, format!("has waited for input for {} min (limit {limit} min)", waited as u64))
         }
         Some(_) => return None,
     };

@@ -1,8 +1,9 @@
 //! headcount's built-in health policy: what was observed of a session goes in, what it means comes out.
 //!
-//! The crate is two things at once. Built for `wasm32-unknown-unknown` it is the component that the host embeds;
-//! built natively it is an ordinary library with the same functions, so that its rules can be tested, fuzzed and
-//! measured without a sandbox. This file only translates between the two; the rules stand in the modules.
+//! The crate is two things at once. Built for `wasm32-unknown-unknown`, the target without an operating system, it is the
+//! component that the host embeds; built natively, or for `wasm32-wasip1`, it is an ordinary library with the same functions,
+//! so that its rules can be tested, fuzzed and measured without a sandbox. This file only translates between the two; the
+//! rules stand in the modules.
 //!
 //! Pure: the verdict follows from the arguments alone, byte for byte. Text in the facts comes from agents and is never
 //! trusted: what is copied into the verdict is cut and stripped of control characters (`text`).
@@ -14,7 +15,7 @@ mod session;
 mod settings;
 mod text;
 
-#[cfg(not(target_family = "wasm"))]
+#[cfg(not(target_os = "unknown"))]
 #[doc(hidden)]
 pub mod cases;
 
@@ -29,9 +30,9 @@ mod bindings {
     });
 
     // Exporting natively would not link: the names that a component exports are not symbols of a shared library.
-    #[cfg(target_family = "wasm")]
+    #[cfg(target_os = "unknown")]
     export!(Component);
-    #[cfg(target_family = "wasm")]
+    #[cfg(target_os = "unknown")]
     use super::Component;
 }
 
@@ -72,10 +73,10 @@ pub fn describe() -> Description {
     }
 }
 
-#[cfg(target_family = "wasm")]
+#[cfg(target_os = "unknown")]
 struct Component;
 
-#[cfg(target_family = "wasm")]
+#[cfg(target_os = "unknown")]
 impl bindings::exports::headcount::policy::policy::Guest for Component {
     fn describe() -> Description {
         describe()

@@ -1,121 +1,16 @@
 //! What must hold for any facts whatever: arbitrary sessions with arbitrary numbers, times and texts.
 
+mod arbitrary;
+
+use arbitrary::{agent, evidence, facts, text};
 use headcount_policy::cases::{NOW, snapshot};
 use headcount_policy::{
-    Activity, Agent, AgentVerdict, Claim, Evidence, Gap, Health, MemoryMethod, Metrics, Outcome, ProcessState,
-    SessionVerdict, Snapshot, Source, SourceState, Status, Trend, judge,
+    Activity, Agent, AgentVerdict, Claim, Evidence, Health, Outcome, ProcessState, SessionVerdict, Snapshot, Source,
+    Status, judge,
 };
 use proptest::collection::vec;
-use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
-
-/// Times and amounts: near the limits of the rules, near now, and anything at all.
-fn number() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        0..2_000_000_u64,
-        NOW - 2_000_000..NOW + 1000,
-        (0..40_u64).prop_map(|gib| gib << 29),
-        any::<u64>(),
-        Just(u64::MAX),
-        Just(0)
-    ]
-}
-
-fn count() -> impl Strategy<Value = u32> {
-    prop_oneof![0..200_u32, 900..5000_u32, any::<u32>(), Just(u32::MAX)]
-}
-
-fn float() -> impl Strategy<Value = f64> {
-    prop_oneof![
-        0.0..200.0,
-        -1e9..1e9,
-        any::<f64>(),
-        Just(f64::NAN),
-        Just(f64::INFINITY),
-        Just(f64::NEG_INFINITY),
-        Just(f64::MAX)
-    ]
-}
-
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        select(vec!["busy", "permission prompt", ""]).prop_map(str::to_owned),
-        any::<String>(),
-        any::<char>().prop_map(|char| char.to_string().repeat(3000))
-    ]
-}
-
-fn metrics() -> impl Strategy<Value = Metrics> {
-    let counts = (of(count()), of(count()), of(count()), of(count()), of(count()), of(count()));
-    (of(float()), of(number()), counts).prop_map(|(cpu_percent, memory_bytes, counts)| Metrics {
-        cpu_percent,
-        memory_bytes,
-        memory_method: MemoryMethod::Pss,
-        threads: counts.0,
-        processes: counts.1,
-        zombies: counts.2,
-        file_descriptors: counts.3,
-        fullest_fds: counts.4,
-        fd_limit: counts.5,
-        read_bytes: None,
-        written_bytes: None,
-    })
-}
-
-fn trend() -> impl Strategy<Value = Trend> {
-    (number(), of(float()), of(float()), of(number()), number()).prop_map(
-        |(window_ms, cpu_percent_mean, memory_bytes_per_minute, io_bytes, quiet_ms)| Trend {
-            window_ms,
-            cpu_percent_mean,
-            memory_bytes_per_minute,
-            io_bytes,
-            quiet_ms,
-        },
-    )
-}
-
-fn evidence() -> impl Strategy<Value = Evidence> {
-    use Claim::{Failed, Finished, Idle, Unknown, Waiting, Working};
-    let source = select(vec![Source::OwnRecord, Source::Hook, Source::Transcript, Source::Process, Source::Upstream]);
-    let claim = select(vec![Working, Waiting, Idle, Finished, Failed, Unknown]);
-    (source, claim, text(), of(text()), number()).prop_map(|(source, claim, word, detail, at_ms)| Evidence {
-        source,
-        claim,
-        word,
-        detail,
-        at_ms,
-    })
-}
-
-fn agent() -> impl Strategy<Value = Agent> {
-    use ProcessState::{Gone, NotLocal, Running, Sleeping, Stopped, Uninterruptible, Unreadable, Zombie};
-    let process =
-        select(vec![Running, Sleeping, Sleeping, Stopped, Uninterruptible, Zombie, Gone, Unreadable, NotLocal]);
-    let field = select(vec!["cpu-percent", "memory-bytes", "threads", "fullest-fds", "zombies", "else"]);
-    let gaps = vec((field, text()).prop_map(|(field, reason)| Gap { field: field.to_owned(), reason }), 0..3);
-    (process, of(prop_oneof![-20..20, any::<i32>()]), metrics(), of(trend()), vec(evidence(), 0..5), gaps).prop_map(
-        |(process, exit_code, metrics, trend, evidence, unmeasured)| Agent {
-            process,
-            exit_code,
-            metrics,
-            trend,
-            evidence,
-            unmeasured,
-            ..headcount_policy::cases::agent("a")
-        },
-    )
-}
-
-fn facts(agents: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Snapshot> {
-    let now = prop_oneof![9 => Just(NOW), 1 => number()];
-    let sources = vec((text(), of(text())).prop_map(|(name, error)| SourceState { name, error }), 0..5);
-    (vec(agent(), agents), now, sources).prop_map(|(agents, now_ms, sources)| Snapshot {
-        now_ms,
-        sources,
-        ..snapshot(agents)
-    })
-}
 
 fn settings() -> impl Strategy<Value = &'static str> {
     select(vec![
@@ -171,6 +66,9 @@ fn texts(verdict: &SessionVerdict) -> Vec<&str> {
 }
 
 proptest! {
+    // As WebAssembly there are no files in which failures could be kept.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_verdict_is_one_the_host_accepts(facts in facts(0..6), settings in settings()) {
         let verdict = verdict(&facts, settings);

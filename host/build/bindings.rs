@@ -32,14 +32,34 @@ pub fn rust(wit: &Path, folder: &Path) -> Result<(), String> {
         disable_custom_section_link_helpers: true,
         ..Default::default()
     };
-    let files = generate(options.build(), wit)?;
+    let files = generate(&mut options.build(), wit)?;
     for (_, source) in files.iter() {
         write(&folder.join("bindings.rs"), &[RUST_HEAD.as_bytes(), source].concat())?;
     }
     Ok(())
 }
 
-fn generate(mut generator: impl WorldGenerator, wit: &Path) -> Result<Files, String> {
+/// Writes the bindings for C to `policy.h`, `policy.c` and `policy_component_type.o` in `FOLDER`.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn c(wit: &Path, folder: &Path) -> Result<(), String> {
+    let options = wit_bindgen_c::Opts { rename_world: Some("policy".into()), ..Default::default() };
+    for (name, content) in generate(&mut *options.build(), wit)?.iter() {
+        let content = match str::from_utf8(content) {
+            // There is one interface, and it is exported: names need not say so.
+            Ok(source) if !name.ends_with(".o") => source
+                .replace("exports_headcount_policy_policy_", "policy_")
+                .replace("EXPORTS_HEADCOUNT_POLICY_POLICY_", "POLICY_")
+                .into_bytes(),
+            _ => content.to_vec(),
+        };
+        write(&folder.join(name), &content)?;
+    }
+    Ok(())
+}
+
+fn generate(generator: &mut dyn WorldGenerator, wit: &Path) -> Result<Files, String> {
     let (mut resolve, world) = world(wit)?;
     let mut files = Files::default();
     generator.generate(&mut resolve, world, &mut files).map_err(|e| format!("no bindings: {e:#}"))?;

@@ -3,14 +3,16 @@
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
-use crate::judge::{self, Judge, LoadError, Place, Runtime};
-use crate::monitor::{Pace, Watcher};
+use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
+use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
+use crate::report::policy_rows;
 use crate::store::Store;
 use crate::store::audit::Audit;
+use crate::store::serving::Serving;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -145,7 +147,20 @@ impl Setup {
             quiet_cpu_percent: sampling.quiet_cpu_percent,
             quiet_io: sampling.quiet_io,
         };
-        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, Arc::clone(&self.clock))?)
+        let decisions = Decisions::open(&self.dirs.state, self.config().decisions);
+        Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, decisions, Arc::clone(&self.clock))?)
+    }
+
+    /// Says to those who look from outside which policies this process has. That they cannot hear it is no reason to stop.
+    pub fn policies_teller(&self) -> impl FnMut(&[Link]) + Send + 'static {
+        let mut serving = Serving::open(&self.dirs.state);
+        move |chain| {
+            let said = serving.as_mut().map_err(|error| error.to_string());
+            let said = said.and_then(|serving| serving.say(&policy_rows(chain)).map_err(|error| error.to_string()));
+            if let Err(error) = said {
+                tracing::warn!("`headcount policy list` does not hear of this server: {error}");
+            }
+        }
     }
 
     /// How often to look.

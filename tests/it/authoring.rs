@@ -62,3 +62,21 @@ fn what_is_wrong_is_said_in_one_sentence() {
         "{ran:?}"
     );
 }
+
+#[test]
+fn each_language_says_which_tool_it_lacks_and_how_to_get_it() {
+    let world = World::new();
+    for (language, tool, install) in [
+        ("python", ".venv/bin/componentize-py", ".venv/bin/pip install -r requirements.txt"),
+        ("js", "node_modules/.bin/componentize-qjs", "npm install"),
+        ("c", "clang", "apt-get install clang lld"),
+    ] {
+        assert_eq!(world.run(&["policy", "new", language, "--lang", language]).code, Some(0));
+        let mut command = world.command(&["policy", "build", language]);
+        command.env("PATH", world.path("nothing"));
+        let ran = finish(command);
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains(&format!("`{tool}`, which is not installed")), "{}", ran.stderr);
+        assert!(ran.stderr.trim_end().ends_with(install), "{}", ran.stderr);
+    }
+}

@@ -5,6 +5,8 @@
 mod audit;
 mod authoring;
 mod command_line;
+mod compiling;
+mod decisions;
 mod demo;
 mod hostile_names;
 mod mcp;

@@ -192,6 +192,9 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 proptest! {
+    // As WebAssembly there are no files in which failures could be kept.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// A slip of a finger in any key: one letter left out, doubled or changed.
     #[test]
     fn every_misspelt_key_is_refused_with_the_nearest(index in 0..KEYS.len(), at in 0_usize..100, slip in 0..3) {

@@ -21,8 +21,11 @@ const INTERFACE: &str = "headcount:policy/policy";
 /// One sentence that says what is wrong, and what to type.
 pub fn component(project: &Path) -> anyhow::Result<PathBuf> {
     let manifest = Manifest::read(project)?;
-    run(project, &manifest)?;
     let output = project.join(&manifest.output);
+    // Most compilers do not make the folder that they write to.
+    let folder = output.parent().unwrap_or(project);
+    fs::create_dir_all(folder).map_err(|e| anyhow!("{} cannot be made: {e}", folder.display()))?;
+    run(project, &manifest)?;
     let built = fs::read(&output).map_err(|e| {
         let command = manifest.build.join(" ");
         anyhow!("`{command}` did not make {}: {e}; correct `output` in policy.toml", output.display())

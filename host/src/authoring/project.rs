@@ -19,7 +19,12 @@ pub struct Language {
 }
 
 /// All languages; the first is the one that is taken where none is named.
-pub const LANGUAGES: &[Language] = &[Language { name: "rust", files: RUST }];
+pub const LANGUAGES: &[Language] = &[
+    Language { name: "rust", files: RUST },
+    Language { name: "python", files: PYTHON },
+    Language { name: "js", files: JS },
+    Language { name: "c", files: C },
+];
 
 /// A file below `host/templates/` under its own name or another.
 macro_rules! template {
@@ -35,6 +40,13 @@ macro_rules! template {
 macro_rules! example {
     ($path:literal, $source:literal) => {
         ($path, include_bytes!(concat!("../../../guest/examples/", $source)))
+    };
+}
+
+/// What was generated when headcount was built.
+macro_rules! generated {
+    ($path:literal, $source:literal) => {
+        ($path, include_bytes!(concat!(env!("OUT_DIR"), "/", $source)))
     };
 }
 
@@ -62,7 +74,39 @@ const RUST: &[File] = &[
     example!("src/support/panic_text.rs", "support/panic_text.rs"),
     example!("src/support/rt.rs", "support/rt.rs"),
     example!("src/support/settings.rs", "support/settings.rs"),
-    ("src/bindings.rs", include_bytes!(concat!(env!("OUT_DIR"), "/bindings.rs"))),
+    generated!("src/bindings.rs", "bindings.rs"),
+];
+
+const PYTHON: &[File] = &[
+    template!("python", "policy.toml"),
+    template!("python", "README.md"),
+    template!("python", "requirements.txt"),
+    template!("python", ".gitignore", "gitignore"),
+    template!("python", "src/policy.py"),
+];
+
+const JS: &[File] = &[
+    template!("js", "policy.toml"),
+    template!("js", "README.md"),
+    template!("js", "package.json"),
+    template!("js", ".gitignore", "gitignore"),
+    template!("js", "src/policy.js"),
+];
+
+const C: &[File] = &[
+    template!("c", "policy.toml"),
+    template!("c", "README.md"),
+    template!("c", ".gitignore", "gitignore"),
+    template!("c", "src/policy.c"),
+    template!("c", "support/libc.c"),
+    template!("c", "support/settings.c"),
+    template!("c", "support/stdlib.h"),
+    template!("c", "support/string.h"),
+    template!("c", "support/support.c"),
+    template!("c", "support/support.h"),
+    generated!("bindings/policy.c", "policy.c"),
+    generated!("bindings/policy.h", "policy.h"),
+    generated!("bindings/policy_component_type.o", "policy_component_type.o"),
 ];
 
 const WIT: File = ("wit/policy.wit", include_bytes!("../../../wit/policy.wit"));

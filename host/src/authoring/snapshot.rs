@@ -4,17 +4,14 @@ use super::json::parse;
 use crate::files::{read_small, regular_or_missing};
 use crate::names::SessionId;
 use crate::observe::facts::Snapshot;
-use crate::report::clean;
+use crate::report::{DECISION_SCHEMA, clean, clean_facts};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The name and version of the format.
 pub const SCHEMA: &str = "headcount.snapshot/1";
-/// A line of the decision log; it has the facts too.
-const DECISION: &str = "headcount.decision/1";
 /// Largest file: some ten thousand agents.
 const MAX_FILE: u64 = 64 << 20;
 
@@ -68,15 +65,19 @@ impl SnapshotFile {
             let several = what.ends_with("trailing characters");
             what + if several { "; wanted one snapshot, or one line of the decision log" } else { "" }
         })?;
-        let snapshot = match head.schema.as_deref() {
+        let mut snapshot = match head.schema.as_deref() {
             Some(SCHEMA) => parse(bytes)?,
-            Some(DECISION) => Self { schema: SCHEMA.into(), alone: false, facts: parse::<Decision>(bytes)?.facts },
+            Some(DECISION_SCHEMA) => {
+                Self { schema: SCHEMA.into(), alone: false, facts: parse::<Decision>(bytes)?.facts }
+            }
             Some(other) => return Err(format!("wanted the schema {SCHEMA}, found {}", clean(other))),
             None => {
                 return Err(format!("wanted the schema {SCHEMA}, found none; `headcount status --record` writes one"));
             }
         };
         consistent(&snapshot.facts)?;
+        // As whoever looks does it: no policy gets to see more.
+        clean_facts(&mut snapshot.facts);
         Ok(snapshot)
     }
 }
@@ -105,7 +106,8 @@ fn consistent(facts: &Snapshot) -> Result<(), String> {
 /// When it cannot be written, or something else than a file has its name.
 pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
     regular_or_missing(file)?;
-    let snapshot = SnapshotFile { schema: SCHEMA.into(), alone: false, facts: cleaned(facts)? };
+    let mut snapshot = SnapshotFile { schema: SCHEMA.into(), alone: false, facts: facts.clone() };
+    clean_facts(&mut snapshot.facts);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new().prefix(".snapshot-").tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut new, &snapshot)?;
@@ -114,29 +116,11 @@ pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
     Ok(())
 }
 
-/// The facts with every text as a report shows it: what agents say is cut, and can do nothing to a terminal.
-///
-/// # Errors
-/// None that is known: facts can be written and read.
-pub fn cleaned(facts: &Snapshot) -> io::Result<Snapshot> {
-    let mut json = serde_json::to_value(facts)?;
-    clean_texts(&mut json);
-    Ok(serde_json::from_value(json)?)
-}
-
-fn clean_texts(json: &mut Value) {
-    match json {
-        Value::String(text) => *text = clean(text),
-        Value::Array(items) => items.iter_mut().for_each(clean_texts),
-        Value::Object(members) => members.values_mut().for_each(clean_texts),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::authoring::sample;
+    use serde_json::Value;
     use std::fs;
 
     fn parsed(change: impl FnOnce(&mut Value)) -> Result<SnapshotFile, String> {
@@ -170,7 +154,10 @@ mod tests {
         agent.specialization = Some(hostile.clone());
         facts.session.root_path = hostile.clone();
         facts.sources[0].error = Some(hostile);
-        let text = serde_json::to_string(&cleaned(&facts).unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("s.json");
+        record(&file, &facts).unwrap();
+        let text = fs::read_to_string(file).unwrap();
         assert!(!text.contains("\\u001b") && !text.contains('\u{202e}') && !text.contains(&"x".repeat(257)), "{text}");
         assert_eq!(text.matches("\"abxx").count(), 4);
     }
@@ -178,7 +165,7 @@ mod tests {
     #[test]
     fn a_line_of_the_decision_log_is_a_snapshot_too() {
         let read = parsed(|json| {
-            json["schema"] = DECISION.into();
+            json["schema"] = DECISION_SCHEMA.into();
             json["verdict"] = Value::Null;
         });
         assert_eq!(read.unwrap().facts, sample::session(3));

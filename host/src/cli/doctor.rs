@@ -2,7 +2,7 @@
 
 use super::printer;
 use crate::config::make_private;
-use crate::judge::Outcome;
+use crate::judge::{Link, Outcome};
 use crate::observe::facts::{Session, Snapshot};
 use crate::setup::{Rosters, Setup};
 use owo_colors::OwoColorize as _;
@@ -129,14 +129,28 @@ fn policies(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
         agents: vec![],
         sources: vec![],
     };
-    let judgement = setup.judge()()?.judge(&facts);
+    let judge = setup.judge()()?;
+    let judgement = judge.judge(&facts);
     let finding = |p: crate::judge::Evaluation| Finding {
         part: "policies",
         works: p.outcome == Outcome::Verdict,
         detail: format!("{} ({} µs, version {})", p.outcome, p.took.as_micros(), p.version),
         name: p.name,
     };
-    Ok(judgement.policies.into_iter().map(finding).collect())
+    let judged = judgement.policies.into_iter().map(finding);
+    Ok(judged.chain(judge.chain().iter().filter(|link| !link.place.judges(&facts.session)).map(for_others)).collect())
+}
+
+/// A policy that judges other sessions than the made-up one.
+fn for_others(link: &Link) -> Finding {
+    let refused = link.state().policy.err();
+    let sessions = link.place.globs.join(", ");
+    Finding {
+        part: "policies",
+        name: link.place.name.clone(),
+        works: refused.is_none(),
+        detail: refused.map_or_else(|| format!("loaded, for sessions {sessions}"), |why| why.to_string()),
+    }
 }
 
 fn state(setup: &Setup) -> Finding {

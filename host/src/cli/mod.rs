@@ -82,7 +82,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let setup = || Setup::new(self.config.as_deref());
         match self.command {
-            Command::Status(args) => status::run(&setup()?, args),
+            Command::Status(args) => status::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),

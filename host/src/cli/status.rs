@@ -36,6 +36,9 @@ pub struct Args {
     /// Save the facts of the session to this file, to try policies on (schema headcount.snapshot/1)
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Make a policy that cannot be loaded an error
+    #[arg(long)]
+    strict: bool,
     /// Say how long each part took
     #[arg(long)]
     timings: bool,
@@ -49,7 +52,8 @@ struct Reports {
     sources: Vec<SourceReport>,
 }
 
-pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
+    let setup = &setup.strict(args.strict);
     let view = View { only: args.only, limit: View::check_limit(args.limit)?, ..View::default() };
     let started = setup.clock.now().steady;
     let mut watcher = setup.watcher(Rosters { files: args.roster, given: None })?;

@@ -1,8 +1,9 @@
 //! Reports as a person likes to read them.
 
+use crate::config::Mode;
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
-    ActivityState, AgentReport, AgentStatus, CheckOutcome, MetricsReport, Report, SessionHealth, Sessions,
+    ActivityState, AgentReport, AgentStatus, CheckOutcome, MetricsReport, PolicyRow, Report, SessionHealth, Sessions,
     SourceReport, View, word,
 };
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
@@ -59,9 +60,35 @@ pub fn report(report: &Report, view: &View) -> String {
         let (shown, all) = (report.agents.len(), report.agent_count);
         let _ = writeln!(out, "  {shown} of {all} agents shown: raise --limit or narrow with --only");
     }
-    for policy in report.policies.iter().filter(|p| p.outcome != "verdict") {
-        let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
-        let _ = writeln!(out, "  {} policy {}: {detail}", "not judged:".red(), policy.name);
+    out.push_str(&judges(report));
+    out
+}
+
+/// What there is to say of the policies: who has failed, who works with an old file, and what those in shadow mode would say.
+fn judges(report: &Report) -> String {
+    let mut out = String::new();
+    for policy in &report.policies {
+        let label = if policy.mode == Mode::Shadow { "shadow policy" } else { "policy" };
+        if policy.outcome != "verdict" {
+            let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
+            let _ = writeln!(out, "  {} {label} {}: {detail}", "not judged:".red(), policy.name);
+        }
+        if let (Some(since), Some(reason)) = (&policy.stale_since, &policy.stale_reason) {
+            let _ = writeln!(out, "  {} {label} {} since {since}: {reason}", "stale:".yellow(), policy.name);
+        }
+    }
+    for shadow in &report.shadow {
+        let health = word(&shadow.session_health);
+        let _ = writeln!(out, "  {} {} would say {health} {}", "shadow:".dimmed(), shadow.policy, shadow.session_score);
+        for check in shadow.session_checks.iter().filter(|check| check.outcome != CheckOutcome::Pass) {
+            let _ = writeln!(out, "    · {}", check.detail);
+        }
+        for agent in &shadow.agents {
+            let (status, activity) = (word(&agent.status), word(&agent.activity.state));
+            let failed = agent.check_results.iter().map(|check| format!("; {}: {}", check.name, check.detail));
+            let failed: String = failed.collect();
+            let _ = writeln!(out, "    {} {status} {activity} {}{failed}", agent.agent_id, agent.score);
+        }
     }
     out
 }
@@ -216,6 +243,27 @@ pub fn sessions(sessions: &Sessions) -> String {
         ]);
     }
     table.to_string()
+}
+
+/// A chain of policies.
+pub fn policies(policies: &[PolicyRow]) -> String {
+    let mut table = plain();
+    table.set_header(header(&["POLICY", "VERSION", "MODE", "ON ERROR", "SHA-256", "SESSIONS", "LIMITS", "FILE"]));
+    for p in policies {
+        let pinned = if p.pinned { " (pinned)" } else { "" };
+        let limits = &p.limits;
+        table.add_row(vec![
+            Cell::new(if p.refused.is_some() { "?" } else { &p.name }),
+            Cell::new(&p.version),
+            Cell::new(word(&p.mode)),
+            Cell::new(word(&p.on_error)),
+            Cell::new(format!("{:.12}{pinned}", p.digest)),
+            Cell::new(if p.sessions.is_empty() { "all".to_owned() } else { p.sessions.join(", ") }),
+            Cell::new(format!("{} {} {}", limits.deadline, limits.memory, limits.result)),
+            Cell::new(p.file.as_deref().unwrap_or("built in")),
+        ]);
+    }
+    format!("{table}\nLIMITS are the time for a judgement, memory, and the size of the answer.\n")
 }
 
 /// Whether `text`, long lines wrapped, can be shown again and again in one place; and how many rows it takes.

@@ -2,10 +2,15 @@
 
 use super::bindings::{HealthPolicyPre, exports::headcount::policy::policy as wit};
 use super::engine::Runtime;
-use super::limits::{Guard, Limits};
+use super::limits::{Guard, Limits, TABLE_ELEMENTS};
 use super::outcome::{Outcome, SettingsProblem};
 use super::panic;
 use wasmtime::{Store, Trap};
+
+/// The longest text that a policy says of itself or of its settings, in characters.
+const MAX_TEXT: usize = 512;
+/// How many problems of its settings a policy can tell at once.
+const MAX_PROBLEMS: usize = 64;
 
 /// What came of a call.
 pub(super) struct Called<T> {
@@ -27,7 +32,14 @@ pub(super) fn start(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Li
 }
 
 pub(super) fn describe(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Called<wit::Description> {
-    call(runtime, pre, limits, |policy, store| policy.call_describe(store))
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_describe(store))).and_then(|said| {
+        Ok(wit::Description {
+            name: short(said.name),
+            version: short(said.version),
+            summary: short(said.summary),
+            settings_schema: said.settings_schema,
+        })
+    })
 }
 
 pub(super) fn validate_settings(
@@ -36,9 +48,9 @@ pub(super) fn validate_settings(
     limits: &Limits,
     settings: &str,
 ) -> Called<Vec<SettingsProblem>> {
-    let problem = |p: wit::Problem| SettingsProblem { path: p.path, message: p.message };
-    call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings))
-        .and_then(|problems| Ok(problems.into_iter().map(problem).collect()))
+    let problem = |p: wit::Problem| SettingsProblem { path: short(p.path), message: short(p.message) };
+    before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings)))
+        .and_then(|problems| Ok(problems.into_iter().take(MAX_PROBLEMS).map(problem).collect()))
 }
 
 pub(super) fn judge(
@@ -50,7 +62,26 @@ pub(super) fn judge(
     settings: &str,
 ) -> Called<wit::SessionVerdictResult> {
     call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))
-        .and_then(|answer| answer.map_err(Outcome::Declined))
+        .and_then(|answer| answer.map_err(|why| Outcome::Declined(short(why))))
+}
+
+/// What a policy says of itself, in a length that can be shown again and again.
+fn short(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+        text.truncate(end);
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// What cannot be read of a policy that has not been asked for a verdict is no bad one.
+fn before_a_verdict<T>(called: Called<T>) -> Called<T> {
+    let answer = called.answer.map_err(|outcome| match outcome {
+        Outcome::BadVerdict(why) => Outcome::Trap(format!("what it says cannot be read: {why}")),
+        other => other,
+    });
+    Called { answer, ..called }
 }
 
 fn call<T>(
@@ -64,9 +95,7 @@ fn call<T>(
         Ok(instance) => {
             function(instance.headcount_policy_policy(), &mut store).map_err(|error| explain(&error, &store, limits))
         }
-        Err(error) if error.is::<Trap>() || store.data().refused_memory.is_some() => {
-            Err(explain(&error, &store, limits))
-        }
+        Err(error) if error.is::<Trap>() || store.data().refused_anything() => Err(explain(&error, &store, limits)),
         // Whether its interface is another or the machine has no room shows when only the second can be the reason.
         Err(error) => {
             let (mut store, _ticking) = runtime.store(limits);
@@ -81,10 +110,14 @@ fn call<T>(
 
 /// One sentence for each way in which a call can end badly.
 fn explain(error: &wasmtime::Error, store: &Store<Guard>, limits: &Limits) -> Outcome {
-    let refused = store.data().refused_memory;
-    match (error.downcast_ref::<Trap>(), refused) {
+    let guard = store.data();
+    match (error.downcast_ref::<Trap>(), guard.refused_memory) {
         (Some(Trap::Interrupt), _) => Outcome::Deadline(limits.deadline),
         (_, Some(asked)) => Outcome::Memory { asked, limit: limits.memory },
+        (_, None) if guard.refused_table.is_some() => Outcome::Trap(format!(
+            "it asked for {} table elements; {TABLE_ELEMENTS} are allowed",
+            guard.refused_table.unwrap_or_default()
+        )),
         (Some(Trap::StackOverflow), _) => Outcome::Trap("it called itself too deeply".into()),
         (Some(Trap::MemoryOutOfBounds), _) => {
             Outcome::Trap("it reached outside its memory, or its stack is exhausted".into())

@@ -38,7 +38,7 @@ fn checks(checks: &[Check]) -> Result<(), String> {
         return Err(format!("{} checks; {MAX_CHECKS} are allowed", checks.len()));
     }
     checks.iter().try_for_each(|c| {
-        finite("value", c.value).and(finite("limit", c.limit)).map_err(|e| format!("check {}: {e}", c.name))
+        finite("value", c.value).and(finite("limit", c.limit)).map_err(|e| format!("check {:.64}: {e}", c.name))
     })
 }
 

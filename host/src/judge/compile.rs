@@ -47,6 +47,7 @@ impl Allowance {
 pub(super) struct Compiler {
     program: Option<PathBuf>,
     cache: Option<SealedCache>,
+    opened: Option<Cache>,
     /// Where nothing can be kept, the other process still has to hand over what it has compiled.
     _exchange: Option<Arc<tempfile::TempDir>>,
     /// What has been compiled since the cache was last sealed.
@@ -67,8 +68,24 @@ impl Compiler {
         };
         let open = kept.or_else(|| exchange.as_ref().and_then(|dir| SealedCache::open(dir.path()).ok()));
         let (cache, opened) = open.unzip();
-        let program = program.map(Path::to_owned);
-        (Self { program, cache, _exchange: exchange.map(Arc::new), compiled: Arc::default() }, opened)
+        let compiler = Self {
+            program: program.map(Path::to_owned),
+            cache,
+            opened: opened.clone(),
+            _exchange: exchange.map(Arc::new),
+            compiled: Arc::default(),
+        };
+        (compiler, opened)
+    }
+
+    /// Whether what is not trusted is compiled in another process.
+    pub fn is_apart(&self) -> bool {
+        self.program.is_some()
+    }
+
+    /// How often something was compiled here, because it was not in the cache.
+    pub fn misses(&self) -> usize {
+        self.opened.as_ref().map_or(0, Cache::cache_misses)
     }
 
     /// Sees to it that compiling `bytes` takes nothing any more, or no more than it may.

@@ -57,7 +57,13 @@ impl Runtime {
         if trust == Trust::Untrusted {
             self.compiler.prepare(&self.engine, self.layout, bytes)?;
         }
-        Component::new(&self.engine, bytes).map_err(|error| super::compile::not_compiled(&error))
+        let missing = self.compiler.misses();
+        let component = Component::new(&self.engine, bytes).map_err(|error| super::compile::not_compiled(&error))?;
+        if trust == Trust::Untrusted && self.compiler.is_apart() && self.compiler.misses() > missing {
+            // It is known to compile within the limits, so that this cannot have taken much.
+            tracing::warn!("what was compiled in a process of its own was not found, and was compiled again");
+        }
+        Ok(component)
     }
 
     /// Seals what has been compiled, so that the next start finds it. To be called when policies have been loaded.

@@ -4,6 +4,7 @@ use super::call::Called;
 use super::link::{Place, State};
 use super::{Health, Outcome, Verdict};
 use crate::config::{Mode, OnError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the chain made of one snapshot.
@@ -26,8 +27,8 @@ pub struct Evaluation {
     pub version: String,
     /// SHA-256 of its file; empty where it was not loaded.
     pub digest: String,
-    /// SHA-256 of its settings.
-    pub settings_digest: String,
+    /// Its settings, a JSON object; empty = none.
+    pub settings: Arc<str>,
     /// Whether its verdict counts.
     pub mode: Mode,
     /// What its failure means.

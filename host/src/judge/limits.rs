@@ -29,6 +29,18 @@ impl From<config::Limits> for Limits {
     }
 }
 
+impl From<Limits> for config::Limits {
+    fn from(limits: Limits) -> Self {
+        let size = |bytes: usize| config::Size(bytes as u64);
+        Self {
+            deadline: config::Span(limits.deadline),
+            load: config::Span(limits.load),
+            memory: size(limits.memory),
+            result: size(limits.result),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         config::Limits::default().into()
@@ -43,7 +55,7 @@ impl Limits {
 }
 
 /// Elements of all tables together. Interpreters compiled to WebAssembly need tens of thousands.
-const TABLE_ELEMENTS: usize = 40_000;
+pub(super) const TABLE_ELEMENTS: usize = 40_000;
 
 /// Holds one store to its limits, and remembers what it refused.
 #[derive(Debug)]
@@ -54,11 +66,17 @@ pub(super) struct Guard {
     in_tables: usize,
     /// The size that was asked for when memory was refused.
     pub refused_memory: Option<usize>,
+    /// The elements that were asked for when a table was refused.
+    pub refused_table: Option<usize>,
 }
 
 impl Guard {
+    pub fn refused_anything(&self) -> bool {
+        self.refused_memory.is_some() || self.refused_table.is_some()
+    }
+
     pub fn new(limits: &Limits) -> Self {
-        Self { memory: limits.memory, in_memories: 0, in_tables: 0, refused_memory: None }
+        Self { memory: limits.memory, in_memories: 0, in_tables: 0, refused_memory: None, refused_table: None }
     }
 }
 
@@ -77,6 +95,7 @@ impl ResourceLimiter for Guard {
     fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         let total = self.in_tables + desired.saturating_sub(current);
         if total > TABLE_ELEMENTS {
+            self.refused_table = Some(total);
             return Ok(false);
         }
         self.in_tables = total;

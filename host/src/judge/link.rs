@@ -24,9 +24,7 @@ pub struct Place {
     /// SHA-256 that the file must have, in hexadecimal.
     pub pinned: Option<String>,
     /// Its settings, a JSON object; empty = none.
-    pub settings: String,
-    /// Their SHA-256.
-    pub settings_digest: String,
+    pub settings: Arc<str>,
     /// Whether its verdict counts.
     pub mode: Mode,
     /// What its failure means.
@@ -35,6 +33,8 @@ pub struct Place {
     pub limits: Limits,
     /// The sessions that it judges; empty = all.
     pub sessions: GlobSet,
+    /// The same as it is configured.
+    pub globs: Vec<String>,
 }
 
 impl Place {
@@ -55,12 +55,12 @@ impl Place {
             name: shown(&policy.path),
             file: (!policy.is_builtin()).then(|| policy.path.clone()),
             pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_owned()),
-            settings_digest: digest(settings.as_bytes()),
-            settings,
+            settings: settings.into(),
             mode: policy.mode,
             on_error: policy.on_error,
             limits: limits.with(policy.limits).into(),
             sessions: sessions.build()?,
+            globs: policy.sessions.clone(),
         })
     }
 
@@ -70,12 +70,12 @@ impl Place {
             name: config::Policy::BUILTIN.to_owned(),
             file: None,
             pinned: None,
-            settings: String::new(),
-            settings_digest: digest(b""),
+            settings: "".into(),
             mode: Mode::default(),
             on_error: OnError::default(),
             limits: Limits::default(),
             sessions: GlobSet::empty(),
+            globs: Vec::new(),
         }
     }
 
@@ -161,7 +161,7 @@ impl State {
     }
 
     /// An evaluation that has not been made yet.
-    pub(super) fn evaluation(self, place: &Place) -> Evaluation {
+    pub fn evaluation(self, place: &Place) -> Evaluation {
         let (name, version, digest) = match &self.policy {
             Ok(policy) => (policy.description.name.clone(), policy.description.version.clone(), policy.digest.clone()),
             Err(_) => (place.name.clone(), String::new(), String::new()),
@@ -170,7 +170,7 @@ impl State {
             name,
             version,
             digest,
-            settings_digest: place.settings_digest.clone(),
+            settings: Arc::clone(&place.settings),
             mode: place.mode,
             on_error: place.on_error,
             stale: self.stale,

@@ -97,11 +97,10 @@ impl Judge {
     }
 
     /// From now on loads policies again when their files change, in the background. Where folders cannot be watched, they
-    /// are looked at now and then.
-    pub fn follow_files(&mut self) {
-        if self.follower.is_none() {
-            self.follower = Follower::start(self.runtime.clone(), Arc::clone(&self.chain), Arc::clone(&self.clock));
-        }
+    /// are looked at now and then. After each change, `changed` is told.
+    pub fn follow_files(&mut self, changed: impl FnMut(&[Link]) + Send + 'static) {
+        let (runtime, chain) = (self.runtime.clone(), Arc::clone(&self.chain));
+        self.follower = Follower::start(runtime, chain, Arc::clone(&self.clock), changed);
     }
 
     /// Runs the chain over one snapshot. Blocks for as long as the policies take: never call it on an async thread.

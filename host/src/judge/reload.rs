@@ -27,7 +27,12 @@ pub(super) struct Follower {
 
 impl Follower {
     /// `None` where no policy has a file. Where nothing can be watched, that is said in the log.
-    pub fn start(runtime: Runtime, chain: Arc<Vec<Link>>, clock: Arc<dyn Clock>) -> Option<Self> {
+    pub fn start(
+        runtime: Runtime,
+        chain: Arc<Vec<Link>>,
+        clock: Arc<dyn Clock>,
+        mut told: impl FnMut(&[Link]) + Send + 'static,
+    ) -> Option<Self> {
         let folders = folders(&chain);
         if folders.is_empty() {
             return None;
@@ -41,6 +46,7 @@ impl Follower {
                     look(&runtime, link, clock.now().unix_ms);
                 }
                 runtime.keep();
+                told(&chain);
             }
         };
         let started = thread::Builder::new().name("policy-files".into()).spawn(follow);

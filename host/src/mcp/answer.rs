@@ -2,7 +2,7 @@
 
 use crate::monitor::{Ended, Monitor, Seen, Tick};
 use crate::report::{self, Rendered, View};
-use crate::setup::{Rosters, Setup};
+use crate::setup::{Rosters, Setup, SetupError};
 use crate::store::audit::{Audit, AuditLine};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,10 @@ impl Service {
         let setup = Arc::new(setup);
         let audit = setup.audit();
         let for_thread = Arc::clone(&setup);
-        let watcher = move || for_thread.watcher(rosters);
+        let watcher = move || {
+            let tell = for_thread.policies_teller();
+            Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
+        };
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
         Ok(Self { setup, monitor, audit, written: Mutex::default() })
     }

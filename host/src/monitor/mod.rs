@@ -1,11 +1,13 @@
 //! The tick: observe, judge, keep. One thread does all of it, faster while somebody asks and slower while nobody does,
 //! and everybody is answered from the latest tick.
 
+mod decisions;
 #[cfg(test)]
 mod tests;
 mod tick;
 mod watcher;
 
+pub use decisions::Decisions;
 pub use tick::{Find, Seen, Tick, Timings};
 pub use watcher::{FIRST_INTERVAL, WatchError, Watcher};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::history;
 use crate::judge::{self, Judge, Place};
 use crate::observe::Observer;
@@ -18,6 +18,7 @@ fn watcher(clock: &Arc<SystemClock>) -> Watcher {
         observer,
         move || Judge::new(vec![Place::builtin()], &judge::Options::default(), judge_clock),
         history,
+        Decisions::open(std::path::Path::new("/nowhere"), config::Decisions::default()),
         clock,
     )
     .unwrap()

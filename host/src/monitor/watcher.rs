@@ -1,11 +1,13 @@
 //! One look: observe, add how figures move, judge.
 
+use super::decisions::Decisions;
 use super::tick::{Seen, Tick, Timings};
 use crate::clock::{Clock, Moment};
 use crate::history::{self, History};
-use crate::judge::{Judge, LoadError};
+use crate::judge::{Judge, Link, LoadError};
 use crate::observe::Observer;
 use crate::observe::facts::Snapshot;
+use crate::report::clean_facts;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -22,7 +24,10 @@ pub struct Watcher {
     judge: Option<Judge>,
     /// Policies are compiled while the first samples are taken.
     compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
+    /// What to do with the policies when they, or their files, have changed; `None`: their files are not followed.
+    changed: Option<Box<dyn FnMut(&[Link]) + Send>>,
     history: History,
+    decisions: Decisions,
     clock: Arc<dyn Clock>,
 }
 
@@ -46,10 +51,18 @@ impl Watcher {
         observer: Observer,
         judge: impl FnOnce() -> Result<Judge, LoadError> + Send + 'static,
         history: history::Options,
+        decisions: Decisions,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let compiling = Some(thread::Builder::new().name("policy-compiler".into()).spawn(judge)?);
-        Ok(Self { observer, judge: None, compiling, history: History::new(history), clock })
+        Ok(Self { observer, judge: None, compiling, changed: None, history: History::new(history), decisions, clock })
+    }
+
+    /// Policies are to be loaded again when their files change, and `changed` told of it: once when they have been loaded,
+    /// and then after each change.
+    #[must_use]
+    pub fn following_policies(self, changed: impl FnMut(&[Link]) + Send + 'static) -> Self {
+        Self { changed: Some(Box::new(changed)), ..self }
     }
 
     /// Looks once.
@@ -80,6 +93,8 @@ impl Watcher {
     fn observe(&mut self) -> (Vec<Snapshot>, Moment) {
         let mut snapshots = self.observer.observe();
         let at = self.clock.now();
+        // Before anybody judges them: what is shown, recorded and judged again is what was judged.
+        snapshots.iter_mut().for_each(clean_facts);
         for Snapshot { session, agents, .. } in &mut snapshots {
             for agent in agents {
                 let Some(counters) = agent.counters else { continue };
@@ -98,14 +113,22 @@ impl Watcher {
 
     fn judge(&mut self, snapshots: Vec<Snapshot>) -> Result<Vec<Arc<Seen>>, WatchError> {
         if let Some(compiling) = self.compiling.take() {
-            self.judge = Some(compiling.join().map_err(|_| WatchError::Compiling)??);
+            let mut judge = compiling.join().map_err(|_| WatchError::Compiling)??;
+            if let Some(mut changed) = self.changed.take() {
+                changed(judge.chain());
+                judge.follow_files(changed);
+            }
+            self.judge = Some(judge);
         }
         let judge = self.judge.as_ref().ok_or(WatchError::Compiling)?;
-        let clock = &self.clock;
+        let (clock, decisions) = (&self.clock, &self.decisions);
         let seen = |facts: Snapshot| {
             let start = clock.now().steady;
             let judgement = judge.judge(&facts);
-            Arc::new(Seen { facts, judgement, judging: clock.now().steady.saturating_sub(start) })
+            let judging = clock.now().steady.saturating_sub(start);
+            let seen = Arc::new(Seen { facts, judgement, judging });
+            decisions.record(&seen);
+            seen
         };
         Ok(snapshots.into_iter().map(seen).collect())
     }

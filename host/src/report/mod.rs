@@ -2,6 +2,7 @@
 //! `null`, with the reason beside it.
 
 mod assemble;
+mod decision;
 mod policies;
 mod rendered;
 mod sessions;
@@ -12,12 +13,14 @@ mod text;
 mod verdict;
 mod view;
 
+use assemble::time;
 pub use assemble::{report, source};
-pub use policies::{PolicyReport, ShadowAgent, ShadowReport};
+pub use decision::{DECISION_SCHEMA, Decision, Judged};
+pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
-pub use text::clean;
+pub use text::{clean, clean_facts};
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 

@@ -2,11 +2,11 @@
 
 use super::assemble::{activity, agent_status, attention, check, session_health, time};
 use super::{ActivityReport, AgentStatus, Attention, CheckResult, SessionHealth, clean};
-use crate::config::{Mode, OnError};
-use crate::judge::{AgentVerdict, Evaluation, Outcome, Verdict};
+use crate::config::{Limits, Mode, OnError};
+use crate::judge::{AgentVerdict, Evaluation, Link, Outcome, Verdict};
 use crate::observe::facts::Snapshot;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a policy fared.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -64,6 +64,61 @@ pub struct ShadowAgent {
     pub score: u8,
     /// Its checks that did not pass.
     pub check_results: Vec<CheckResult>,
+}
+
+/// The policy that has a place in the chain, whatever it is asked to judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRow {
+    /// Its name, or its file where it has not told.
+    pub name: String,
+    /// Its version; empty where it has not told.
+    pub version: String,
+    /// Its file; null: built in.
+    pub file: Option<String>,
+    /// SHA-256 of the file that is in use; empty where none is.
+    pub digest: String,
+    /// Whether the configuration pins it.
+    pub pinned: bool,
+    /// Whether its verdict counts.
+    pub mode: Mode,
+    /// What its failure means.
+    pub on_error: OnError,
+    /// Globs over the ids and names of the sessions that it judges; empty = all.
+    pub sessions: Vec<String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// Why it is not in use; null where it is.
+    pub refused: Option<String>,
+    /// Since when a newer file of it has been refused, RFC 3339 in UTC: it works on with the last good one.
+    pub stale_since: Option<String>,
+    /// What is wrong with the newer file.
+    pub stale_reason: Option<String>,
+}
+
+/// Who has the places of a chain now.
+pub fn policy_rows(chain: &[Link]) -> Vec<PolicyRow> {
+    chain.iter().map(row).collect()
+}
+
+fn row(link: &Link) -> PolicyRow {
+    let place = &link.place;
+    let state = link.state();
+    let refused = state.policy.as_ref().err().map(|outcome| clean(&outcome.to_string()));
+    let evaluation = policy(&state.evaluation(place));
+    PolicyRow {
+        name: evaluation.name,
+        version: evaluation.version,
+        file: place.file.as_ref().map(|file| clean(&file.display().to_string())),
+        digest: evaluation.digest,
+        pinned: place.pinned.is_some(),
+        mode: place.mode,
+        on_error: place.on_error,
+        sessions: place.globs.iter().map(|glob| clean(glob)).collect(),
+        limits: place.limits.into(),
+        refused,
+        stale_since: evaluation.stale_since,
+        stale_reason: evaluation.stale_reason,
+    }
 }
 
 /// How a policy fared.

@@ -1,6 +1,7 @@
 //! A report in words: for readers of text, people and models alike. Short, the urgent things first.
 
 use super::{AgentReport, Report, word};
+use crate::config::Mode;
 use std::fmt::Write as _;
 
 /// Agents that are named one by one; more would drown what matters.
@@ -52,8 +53,13 @@ fn write_summary(out: &mut String, report: &Report) -> std::fmt::Result {
     for source in report.sources.iter().filter(|s| !s.ok) {
         writeln!(out, "Not read: {}: {}", source.name, source.error.as_deref().unwrap_or("no reason known"))?;
     }
-    for policy in report.policies.iter().filter(|p| p.outcome != "verdict") {
-        writeln!(out, "Not judged by {}: {}", policy.name, policy.detail.as_deref().unwrap_or(policy.outcome))?;
+    for policy in report.policies.iter().filter(|p| p.mode == Mode::Enforce) {
+        if policy.outcome != "verdict" {
+            writeln!(out, "Not judged by {}: {}", policy.name, policy.detail.as_deref().unwrap_or(policy.outcome))?;
+        }
+        if let (Some(since), Some(reason)) = (&policy.stale_since, &policy.stale_reason) {
+            writeln!(out, "Policy {} is stale since {since}: {reason}", policy.name)?;
+        }
     }
     Ok(())
 }

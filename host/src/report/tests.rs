@@ -82,7 +82,7 @@ fn judgement(verdict: Option<Verdict>, outcome: Outcome) -> Judgement {
         name: "built-in".into(),
         version: "0.1.0".into(),
         digest: "ab".repeat(32),
-        settings_digest: "cd".repeat(32),
+        settings: "".into(),
         mode: Mode::Enforce,
         on_error: OnError::Open,
         stale: None,
@@ -196,4 +196,36 @@ fn times_that_no_calendar_has_do_not_matter() {
     facts.now_ms = u64::MAX;
     facts.agents[0].created_at_ms = Some(u64::MAX);
     assert!(of(&facts, &View::default()).observed_at.starts_with("9999-12-"));
+}
+
+#[test]
+fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
+    let hostile = "a\u{1b}[2J\u{202e}b\n".to_owned() + &"x".repeat(300);
+    let mut facts = snapshot(vec![agent(1)]);
+    let Snapshot { session, agents, sources, .. } = &mut facts;
+    let agent = &mut agents[0];
+    session.name.clone_from(&hostile);
+    session.root_path.clone_from(&hostile);
+    agent.name.clone_from(&hostile);
+    agent.specialization = Some(hostile.clone());
+    agent.terminal = Some(Terminal { app: "tmux".into(), id: hostile.clone() });
+    agent.evidence = vec![facts::Evidence {
+        source: facts::Source::Hook,
+        claim: facts::Claim::Unknown,
+        word: hostile.clone(),
+        detail: Some(hostile.clone()),
+        at_ms: 1,
+    }];
+    agent.unmeasured = vec![Gap { field: "threads".into(), reason: hostile.clone() }];
+    let texts =
+        facts::Usage { model: Some(hostile.clone()), current_tool: Some(hostile.clone()), ..Default::default() };
+    agent.usage = Some(texts);
+    *sources = vec![SourceState { name: hostile.clone(), error: Some(hostile.clone()) }];
+    let count = |facts: &Snapshot, text: &str| serde_json::to_string(facts).unwrap().matches(text).count();
+    let all = count(&facts, "[2J");
+    clean_facts(&mut facts);
+    assert_eq!((all, count(&facts, "[2J"), count(&facts, &clean(&hostile))), (12, 0, 12));
+    let once = facts.clone();
+    clean_facts(&mut facts);
+    assert_eq!(facts, once);
 }

@@ -1,31 +1,17 @@
-//! The audit log: who asked for a status, when, and what came of it; one JSON object a line in `audit.jsonl`.
-//!
-//! A query must never wait or fail for its sake: lines go through a bounded queue to a thread of their own, and what
-//! cannot be kept is counted.
+//! The audit log: who asked for a status, when, and what came of it, in `audit.jsonl`.
 
-mod files;
 #[cfg(test)]
 mod tests;
 
+use super::log::{Keeping, Log, LogStats};
 use crate::config;
-use files::Files;
 use serde::{Serialize, Serializer};
-use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
 
-/// How many lines wait for the disk at most.
-const QUEUE: usize = 1024;
-/// How many lines are written while other processes wait.
-const BATCH: usize = 64;
 /// The longest text in a line, in characters.
 const TEXT_MAX: usize = 256;
-/// How long the end of the program waits for the last lines.
-const FLUSH: Duration = Duration::from_secs(1);
+/// How many lines wait for the disk at most.
+const QUEUE: usize = 1024;
 
 /// One status query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -94,111 +80,28 @@ pub struct Micros {
     pub total: u64,
 }
 
-/// What became of the lines so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct AuditStats {
-    /// Lines on disk.
-    pub written: u64,
-    /// Lines that found the queue full, or nobody to write them.
-    pub dropped: u64,
-    /// Lines that the disk refused.
-    pub failed: u64,
-    /// What it said last.
-    pub last_error: Option<String>,
-}
-
 /// The audit log of this process. Other processes may write to the same files.
 #[derive(Debug)]
-pub struct Audit {
-    /// `None` when no log is kept.
-    sender: Option<SyncSender<AuditLine>>,
-    counts: Arc<Counts>,
-    /// Ends when the writer does. Locked only so that threads can share the log.
-    ended: Mutex<Receiver<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    written: AtomicU64,
-    dropped: AtomicU64,
-    failed: AtomicU64,
-    last_error: Mutex<Option<String>>,
-}
+pub struct Audit(Log<AuditLine>);
 
 impl Audit {
     /// Starts a log in `dir`, which is made with the first line. It never fails: what is wrong stands in [`Audit::stats`].
-    pub fn open(dir: &Path, settings: config::Audit) -> Self {
-        let (sender, lines) = mpsc::sync_channel(QUEUE);
-        let (alive, ended) = mpsc::channel();
-        let counts = Arc::new(Counts::default());
-        let log = Self { sender: settings.enabled.then_some(sender), counts, ended: Mutex::new(ended) };
-        if settings.enabled {
-            let files = Files::new(dir, settings.max_bytes, settings.keep);
-            let counts = log.counts.clone();
-            let writer = move || {
-                write(&lines, &files, &counts);
-                drop(alive);
-            };
-            // Without a writer the queue has no end to read it: every line counts as dropped.
-            if let Err(error) = thread::Builder::new().name("audit".into()).spawn(writer) {
-                log.counts.note(&error);
-            }
-        }
-        log
+    pub fn open(dir: &Path, config::Audit { enabled, max_bytes, keep }: config::Audit) -> Self {
+        Self(Log::open(dir, Keeping { name: "audit", enabled, max_bytes, keep, queue: QUEUE }))
     }
 
     /// Keeps a line. It returns at once and cannot fail.
     pub fn record(&self, mut line: AuditLine) {
-        let Some(sender) = &self.sender else { return };
         for text in [&mut line.principal, &mut line.client, &mut line.tool] {
             tame(text);
         }
         line.session.as_mut().map(tame);
-        if sender.try_send(line).is_err() {
-            self.counts.dropped.fetch_add(1, Relaxed);
-        }
+        self.0.record(line);
     }
 
     /// What became of the lines so far.
-    pub fn stats(&self) -> AuditStats {
-        let Counts { written, dropped, failed, last_error } = &*self.counts;
-        AuditStats {
-            written: written.load(Relaxed),
-            dropped: dropped.load(Relaxed),
-            failed: failed.load(Relaxed),
-            last_error: last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        }
-    }
-}
-
-impl Drop for Audit {
-    /// Lets the writer finish, but waits no longer than a second: a stuck disk must not keep the program.
-    fn drop(&mut self) {
-        if self.sender.take().is_some() {
-            // Either way there is nothing left to do: the writer has ended, or is too slow.
-            let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let _ = ended.recv_timeout(FLUSH);
-        }
-    }
-}
-
-impl Counts {
-    fn note(&self, error: &io::Error) {
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
-    }
-}
-
-/// The writer: it ends when the log is dropped and the queue is empty.
-fn write(lines: &Receiver<AuditLine>, files: &Files, counts: &Counts) {
-    while let Ok(first) = lines.recv() {
-        let batch: Vec<_> = std::iter::once(first).chain(lines.try_iter().take(BATCH - 1)).collect();
-        let mut written = 0;
-        let result = files.append(&batch, &mut written);
-        counts.written.fetch_add(written, Relaxed);
-        if let Err(error) = result {
-            counts.failed.fetch_add(batch.len() as u64 - written, Relaxed);
-            counts.note(&error);
-        }
+    pub fn stats(&self) -> LogStats {
+        self.0.stats()
     }
 }
 
@@ -209,7 +112,11 @@ fn tame(text: &mut String) {
     *text = text.chars().take(TEXT_MAX).map(tame).chain(more).collect();
 }
 
-fn rfc3339<S: Serializer>(unix_ms: &u64, to: S) -> Result<S::Ok, S::Error> {
+/// A moment as text.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn rfc3339<S: Serializer>(unix_ms: &u64, to: S) -> Result<S::Ok, S::Error> {
     let time = i64::try_from(*unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     // Past the year 9999 there is no such text.
     to.collect_str(&format_args!("{:.3}", time.unwrap_or(jiff::Timestamp::MAX)))

@@ -1,8 +1,10 @@
-//! What is kept on disk: the registry of declared agents and the audit log.
+//! What is kept on disk: the registry of declared agents, the logs, and what running servers say of themselves.
 
 pub mod audit;
 mod database;
+pub mod log;
 pub mod registry;
+pub mod serving;
 
 pub use database::{Store, StoreError};
 

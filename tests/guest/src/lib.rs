@@ -51,17 +51,28 @@ impl Guest for Policy {
             "loop" => endless(),
             "recurse" => drop(recurse(facts.now_ms)),
             "grow" => grow(),
+            "grow-20" => drop(std::hint::black_box(vec![1_u8; 20 << 20])),
+            "slow" => work(),
             "panic" => panic!("as asked"),
+            "panic-on-two" if facts.agents.len() == 2 => panic!("two of them"),
             "decline" => return Err("not today".into()),
             "long-text" => verdict.checks.push(check("x".repeat(36 << 20))),
             "many-rows" => verdict.checks = (0..400_000).map(|_| check(String::new())).collect(),
             "many-checks" => verdict.checks = (0..65).map(|_| check(String::new())).collect(),
             "nan" => verdict.totals.cpu_percent = f64::NAN,
+            "nan-since" => verdict.agents.iter_mut().for_each(|agent| agent.since_ms = Some(f64::NAN)),
+            "nan-value" => verdict.checks.push(Check { value: Some(f64::NAN), ..check(String::new()) }),
+            "nan-limit" => verdict.checks.push(Check { limit: Some(f64::NAN), ..check(String::new()) }),
             "infinity" => verdict.checks.push(Check { value: Some(f64::INFINITY), ..check(String::new()) }),
             "negative" => verdict.totals.threads = -1.0,
             "score-101" => verdict.score = 101,
+            "agent-score-101" => verdict.agents.iter_mut().for_each(|agent| agent.score = 101),
             "one-agent-more" => verdict.agents.push(agent()),
+            "one-agent-less" => drop(verdict.agents.pop()),
+            "no-agents" => verdict.agents.clear(),
             "wrong-counts" => verdict.totals.failed += 1,
+            "too-many-waiting" => verdict.totals.waiting = u32::MAX,
+            "too-many-unmeasured" => verdict.totals.unmeasured = u32::MAX,
             "advice-for-nobody" => {
                 let nobody = Some(u32::try_from(facts.agents.len()).unwrap_or(u32::MAX));
                 verdict.advice.push(Advice { agent: nobody, why: String::new(), action: String::new() });
@@ -81,6 +92,14 @@ fn wish(settings: &str) -> &str {
 fn endless() -> ! {
     let mut x = 0u64;
     loop {
+        x = std::hint::black_box(x.wrapping_add(1));
+    }
+}
+
+/// A tenth of a second or so of work, which ends.
+fn work() {
+    let mut x = 0u64;
+    for _ in 0..70_000_000 {
         x = std::hint::black_box(x.wrapping_add(1));
     }
 }

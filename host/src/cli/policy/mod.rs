@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod check;
 mod explanation;
+mod list;
 mod new;
 mod run;
 mod test;
@@ -26,6 +27,8 @@ pub enum Command {
     Test(test::Args),
     /// Measures what a policy costs, beside the built-in policy
     Bench(bench::Args),
+    /// Lists who judges, here and in the servers that run
+    List(list::Args),
 }
 
 /// What every help text says of the settings.
@@ -40,5 +43,6 @@ pub fn run(config: Option<&Path>, command: Command) -> anyhow::Result<ExitCode> 
         Command::Run(args) => run::run(&setup()?, args),
         Command::Test(args) => test::run(&setup()?, &args),
         Command::Bench(args) => bench::run(&setup()?.without_cache(), &args),
+        Command::List(args) => list::run(&setup()?, &args),
     }
 }

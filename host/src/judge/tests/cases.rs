@@ -48,12 +48,13 @@ fn the_settings_schema_takes_the_defaults_and_every_setting_that_the_policy_take
 }
 
 /// A verdict as text without the names of the types, which differ between the two sides' bindings.
-fn plain(verdict: &impl std::fmt::Debug) -> String {
+pub(super) fn plain(verdict: &impl std::fmt::Debug) -> String {
     const TYPES: [&str; 6] = ["Result", "Activity::", "Status::", "Health::", "Source::", "Outcome::"];
     TYPES.iter().fold(format!("{verdict:?}"), |text, name| text.replace(name, ""))
 }
 
-fn snapshot(of: &native::Snapshot) -> Snapshot {
+/// The facts as the host has them.
+pub(super) fn snapshot(of: &native::Snapshot) -> Snapshot {
     Snapshot {
         now_ms: of.now_ms,
         cores: of.cores,

@@ -21,13 +21,13 @@ fn of_version(version: &str) -> Vec<u8> {
 #[test]
 fn what_is_no_component_is_told_what_it_is() {
     for (bytes, said) in [
-        (b"".as_slice(), "the file is empty"),
-        (b"#!/bin/sh\necho policy\n", "no WebAssembly component"),
+        (b"".as_slice(), "found an empty file"),
+        (b"#!/bin/sh\necho policy\n", "found something else"),
         (b"(component)", "WebAssembly as text"),
-        (b"\0asm\x01\0\0\0", "a core WebAssembly module, not a component"),
+        (b"\0asm\x01\0\0\0", "found a core module; `headcount policy build`"),
         (b"\0asm\x02\0\0\0", "another version"),
         (b"\x7fELF\x02\x01\x01", "machine code"),
-        (b"\0asm\x0d\0\x01\0", "does not export headcount:policy/policy@0.1.0"),
+        (b"\0asm\x0d\0\x01\0", "wanted an export headcount:policy/policy@0.1.0, found none"),
     ] {
         let outcome = refusal(bytes);
         assert!(matches!(&outcome, Outcome::NotAPolicy(why) if why.contains(said)), "{said}: {outcome:?}");

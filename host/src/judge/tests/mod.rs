@@ -4,7 +4,11 @@ mod cases;
 mod chain;
 mod examples;
 mod files;
+mod generated;
+mod limits;
 mod misbehaviour;
+mod refused;
+mod reload;
 
 use super::*;
 use crate::clock::SystemClock;
@@ -66,6 +70,22 @@ fn outcome(judge: &Judge, facts: &Snapshot) -> Outcome {
     let outcome = judgement.policies.remove(0).outcome;
     assert_eq!(judgement.verdict.is_some(), outcome == Outcome::Verdict);
     outcome
+}
+
+/// Whether this process runs the test of this name alone: what others take up beside it would count too. If not, the test has
+/// been run in such a process by now.
+#[cfg(target_os = "linux")]
+fn alone(name: &str) -> bool {
+    const ALONE: &str = "HEADCOUNT_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let ended = alone.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "the test has another name now");
+    false
 }
 
 /// A session of so many agents of which little is known.

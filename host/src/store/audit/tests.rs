@@ -1,8 +1,11 @@
 //! Tests of the audit log: what is kept, what it may cost, and what happens when the disk does not take it.
 
 use super::*;
+use crate::store::log::{BATCH, FLUSH};
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 use std::time::Instant;
 
 const SETTINGS: config::Audit = config::Audit { enabled: true, max_bytes: 1 << 20, keep: 2 };
@@ -35,7 +38,7 @@ fn lines(dir: &Path) -> Vec<serde_json::Value> {
 }
 
 /// Waits until so many lines were dealt with.
-fn settle(audit: &Audit, count: u64) -> AuditStats {
+fn settle(audit: &Audit, count: u64) -> LogStats {
     for _ in 0..1000 {
         let stats = audit.stats();
         if stats.written + stats.failed >= count {
@@ -78,7 +81,7 @@ fn a_log_that_is_not_wanted_is_not_kept() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), config::Audit { enabled: false, ..SETTINGS });
     audit.record(line("x"));
-    assert_eq!(audit.stats(), AuditStats::default());
+    assert_eq!(audit.stats(), LogStats::default());
     drop(audit);
     assert_eq!(files(dir.path()), Vec::<PathBuf>::new());
 }
@@ -115,7 +118,7 @@ fn several_writers_lose_nothing_and_tear_no_line() {
         }
     });
     for audit in &logs {
-        assert_eq!(settle(audit, 250), AuditStats { written: 250, ..AuditStats::default() });
+        assert_eq!(settle(audit, 250), LogStats { written: 250, ..LogStats::default() });
     }
     let clients: std::collections::BTreeSet<_> =
         lines(dir.path()).iter().map(|line| line["client"].to_string()).collect();

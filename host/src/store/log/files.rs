@@ -1,7 +1,8 @@
-//! The files of the audit log: `audit.jsonl`, and `audit.1.jsonl` (the youngest) and so on, which are closed.
+//! The files of a log: `NAME.jsonl`, and `NAME.1.jsonl` (the youngest) and so on, which are closed.
 
-use super::super::private;
+use super::Keeping;
 use crate::config::make_private;
+use crate::store::private;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -12,15 +13,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Files {
     dir: PathBuf,
-    /// A file is closed before it would grow beyond so many bytes.
-    max_bytes: u64,
-    /// How many closed files are kept.
-    keep: u32,
+    keeping: Keeping,
 }
 
 impl Files {
-    pub(super) fn new(dir: &Path, max_bytes: u64, keep: u32) -> Self {
-        Self { dir: dir.into(), max_bytes, keep }
+    pub(super) fn new(dir: &Path, keeping: Keeping) -> Self {
+        Self { dir: dir.into(), keeping }
     }
 
     /// Appends one line for each item and counts those that are whole on disk in `written`.
@@ -28,7 +26,7 @@ impl Files {
     /// Writers of other processes wait meanwhile, so that nobody's rotation or half-written line meets another's.
     pub(super) fn append(&self, items: &[impl Serialize], written: &mut u64) -> io::Result<()> {
         make_private(&self.dir)?;
-        let lock = private().append(true).open(self.dir.join("audit.lock"))?;
+        let lock = private().append(true).open(self.dir.join(format!("{}.lock", self.keeping.name)))?;
         lock.lock()?;
         let mut file = self.open()?;
         let mut size = file.metadata()?.len();
@@ -36,7 +34,7 @@ impl Files {
             let mut line = serde_json::to_vec(item)?;
             line.push(b'\n');
             let length = line.len() as u64;
-            if size > 0 && size + length > self.max_bytes {
+            if size > 0 && size + length > self.keeping.max_bytes {
                 self.rotate()?;
                 file = self.open()?;
                 size = 0;
@@ -58,19 +56,20 @@ impl Files {
 
     /// The file in use (0) or a closed one (from 1).
     fn path(&self, number: u32) -> PathBuf {
+        let name = self.keeping.name;
         match number {
-            0 => self.dir.join("audit.jsonl"),
-            number => self.dir.join(format!("audit.{number}.jsonl")),
+            0 => self.dir.join(format!("{name}.jsonl")),
+            number => self.dir.join(format!("{name}.{number}.jsonl")),
         }
     }
 
     /// Closes the file in use: each moves on by one, and what is older than `keep` is removed.
     fn rotate(&self) -> io::Result<()> {
-        let mut beyond = self.keep;
+        let mut beyond = self.keeping.keep;
         while present(fs::remove_file(self.path(beyond)))? {
             beyond += 1;
         }
-        for number in (0..self.keep).rev() {
+        for number in (0..self.keeping.keep).rev() {
             present(fs::rename(self.path(number), self.path(number + 1)))?;
         }
         Ok(())

@@ -1,0 +1,3 @@
+;; Runs for ever before it can be asked anything.
+(func $start (loop $again (br $again)))
+(start $start)
