@@ -76,7 +76,7 @@ impl SnapshotFile {
             }
         };
         consistent(&snapshot.facts)?;
-        // As those are that are judged otherwise.
+        // As whoever looks does it: no policy gets to see more.
         clean_facts(&mut snapshot.facts);
         Ok(snapshot)
     }

@@ -33,12 +33,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64,
           value_parser = clap::value_parser!(u64).range(1..=report::MAX_LIMIT as u64))]
     limit: u64,
-    /// Make a policy that cannot be loaded an error
-    #[arg(long)]
-    strict: bool,
     /// Save the facts of the session to this file, to try policies on (schema headcount.snapshot/1)
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Make a policy that cannot be loaded an error
+    #[arg(long)]
+    strict: bool,
     /// Say how long each part took
     #[arg(long)]
     timings: bool,
