@@ -1,8 +1,6 @@
 //! Amounts of memory as text.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-use std::borrow::Cow;
+use super::as_text::as_text;
 use std::fmt;
 use std::str::FromStr;
 
@@ -48,31 +46,7 @@ impl fmt::Display for Size {
     }
 }
 
-impl Serialize for Size {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for Size {
-    fn schema_name() -> Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "size" })
-    }
-}
+as_text!(Size, "size");
 
 #[cfg(test)]
 mod tests {

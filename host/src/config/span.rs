@@ -1,8 +1,6 @@
 //! Lengths of time as text.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-use std::borrow::Cow;
+use super::as_text::as_text;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -48,28 +46,4 @@ impl fmt::Display for Span {
     }
 }
 
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for Span {
-    fn schema_name() -> Cow<'static, str> {
-        "Span".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "span" })
-    }
-}
+as_text!(Span, "span");

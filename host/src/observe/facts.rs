@@ -2,6 +2,7 @@
 //! with the few things more that a report shows and a policy does not need. As JSON they are what a snapshot file holds;
 //! what may be missing there is what `none` stands for in the interface.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -184,7 +185,7 @@ pub struct Trend {
 }
 
 /// What an agent's own records say of its work, counted since the agent's session began.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Usage {
     /// The model's name.

@@ -5,7 +5,7 @@ use super::view::{Cursor, View};
 use super::{
     ActivityReport, ActivityState, AgentReport, AgentStatus, Attention, CheckOutcome, CheckResult, DecidedBy,
     HealthReport, HealthStatus, MetricsReport, Report, SCHEMA, SessionHealth, SessionMetrics, SourceReport,
-    TerminalReport, Work, clean,
+    TerminalReport, clean,
 };
 use crate::config::Mode;
 use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
@@ -104,7 +104,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         iterm_tab_id,
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), activity),
-        work: fact.usage.as_ref().map(work),
+        work: fact.usage.clone(),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
             status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),
@@ -172,20 +172,6 @@ fn reported_name(field: &str) -> String {
         other => return clean(other),
     }
     .to_owned()
-}
-
-fn work(u: &facts::Usage) -> Work {
-    Work {
-        model: u.model.as_deref().map(clean),
-        input_tokens: u.input_tokens,
-        output_tokens: u.output_tokens,
-        cache_read_tokens: u.cache_read_tokens,
-        cache_write_tokens: u.cache_write_tokens,
-        context_used_percent: u.context_used_percent.map(hundredths),
-        current_tool: u.current_tool.as_deref().map(clean),
-        subagents: u.subagents,
-        mcp_servers: u.mcp_servers,
-    }
 }
 
 pub(super) fn session_metrics(t: &judge::Totals) -> SessionMetrics {

@@ -24,6 +24,7 @@ pub use text::{clean, clean_facts};
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
+use crate::observe::facts::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ pub struct AgentReport {
     /// What it does.
     pub activity: ActivityReport,
     /// What its own records say of its work; null where it keeps none that can be read.
-    pub work: Option<Work>,
+    pub work: Option<Usage>,
     /// Figures over its whole process tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsReport>,
@@ -134,29 +135,6 @@ pub struct ActivityReport {
     pub decided_by: DecidedBy,
     /// Whether no record or event says so, and it was concluded from processes or silence.
     pub inferred: bool,
-}
-
-/// What an agent's own records say of its work.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Work {
-    /// The model's name.
-    pub model: Option<String>,
-    /// Tokens sent to the model.
-    pub input_tokens: Option<u64>,
-    /// Tokens that came back.
-    pub output_tokens: Option<u64>,
-    /// Tokens read from the model's cache.
-    pub cache_read_tokens: Option<u64>,
-    /// Tokens written to it.
-    pub cache_write_tokens: Option<u64>,
-    /// How full its context is.
-    pub context_used_percent: Option<f64>,
-    /// The tool that runs now.
-    pub current_tool: Option<String>,
-    /// Agents that run inside it.
-    pub subagents: Option<u32>,
-    /// MCP servers that it started.
-    pub mcp_servers: Option<u32>,
 }
 
 /// Figures over an agent's process tree; null = not measured.
