@@ -3,6 +3,7 @@
 use headcount_policy::cases::NOW;
 use headcount_policy::{
     Agent, Claim, Evidence, Gap, MemoryMethod, Metrics, ProcessState, Session, Snapshot, Source, SourceState, Trend,
+    Usage,
 };
 use proptest::collection::{SizeRange, vec};
 use proptest::option::of;
@@ -77,6 +78,23 @@ fn trend() -> impl Strategy<Value = Trend> {
     )
 }
 
+fn usage() -> impl Strategy<Value = Usage> {
+    let tokens = (of(number()), of(number()), of(number()), of(number()));
+    (of(text()), tokens, of(float()), of(text()), (of(count()), of(count()))).prop_map(
+        |(model, tokens, context_used_percent, current_tool, (subagents, mcp_servers))| Usage {
+            model,
+            input_tokens: tokens.0,
+            output_tokens: tokens.1,
+            cache_read_tokens: tokens.2,
+            cache_write_tokens: tokens.3,
+            context_used_percent,
+            current_tool,
+            subagents,
+            mcp_servers,
+        },
+    )
+}
+
 /// Anything that may be said of an agent.
 pub fn evidence() -> impl Strategy<Value = Evidence> {
     use Claim::{Failed, Finished, Idle, Unknown, Waiting, Working};
@@ -100,7 +118,7 @@ pub fn agent() -> impl Strategy<Value = Agent> {
     let gaps = vec((field, text()).prop_map(|(field, reason)| Gap { field: field.to_owned(), reason }), 0..3);
     let names = (text(), text(), of(text()), text(), of(number()));
     let exit_code = of(prop_oneof![-20..20, any::<i32>()]);
-    let seen = (process, exit_code, metrics(), of(trend()), vec(evidence(), 0..5), gaps);
+    let seen = (process, exit_code, metrics(), of(trend()), vec(evidence(), 0..5), gaps, of(usage()));
     (names, seen).prop_map(|(names, seen)| Agent {
         id: names.0,
         name: names.1,
@@ -111,7 +129,7 @@ pub fn agent() -> impl Strategy<Value = Agent> {
         exit_code: seen.1,
         metrics: seen.2,
         trend: seen.3,
-        usage: None,
+        usage: seen.6,
         evidence: seen.4,
         unmeasured: seen.5,
     })

@@ -1,11 +1,12 @@
 //! Which facts led to which check. A policy is a pure function and says nothing of how it came to its verdict, so that is
 //! found out by trying, for any policy in any language: one fact is taken away at a time, and it is asked to judge again. A
-//! fact without which a check is gone or comes out otherwise has led to it.
+//! fact without which a check is gone or comes out otherwise has led to it; one without which its value is another has a part
+//! in it.
 
 mod facts;
 
 use super::trial::{Trial, answer};
-use crate::judge::{AgentVerdict, Check, CheckOutcome as Outcome, Verdict};
+use crate::judge::{AgentVerdict, Check, Verdict};
 use crate::observe::facts::Snapshot;
 use crate::report::{self, ActivityState, AgentStatus, CheckResult, SessionHealth, clean};
 use facts::{Fact, facts, shown};
@@ -71,6 +72,8 @@ pub struct Explained {
     pub check: CheckResult,
     /// The facts that led to it; none where no single one decides.
     pub because: Vec<Because>,
+    /// The facts that have a part in its value, where no single one decides.
+    pub together: Vec<Because>,
 }
 
 /// A fact without which something would be judged otherwise.
@@ -104,7 +107,7 @@ pub fn explain(trial: &Trial, facts: &Snapshot, verdict: &Verdict) -> serde_json
             activity: view.activity.state,
             reason: view.activity.reason.clone(),
             because: found.state,
-            checks: checks.map(|(check, because)| Explained { check, because }).collect(),
+            checks: checks.map(|(check, causes)| causes.explain(check)).collect(),
         });
     }
     let (found, tried_all) = search.session(verdict);
@@ -116,7 +119,7 @@ pub fn explain(trial: &Trial, facts: &Snapshot, verdict: &Verdict) -> serde_json
         session_health: view.session_health,
         session_score: view.session_score,
         because: found.state,
-        session_checks: checks.map(|(check, because)| Explained { check, because }).collect(),
+        session_checks: checks.map(|(check, causes)| causes.explain(check)).collect(),
         agents,
         agents_left_out,
         judgements: search.judgements,
@@ -132,12 +135,27 @@ fn is_noteworthy(agent: &AgentVerdict) -> bool {
 /// What led to an agent's or a session's state and to each of its checks.
 struct Found {
     state: Vec<Because>,
-    checks: Vec<Vec<Because>>,
+    checks: Vec<Causes>,
+}
+
+/// What led to a check, and what has a part in its value.
+#[derive(Clone, Default)]
+struct Causes {
+    because: Vec<Because>,
+    together: Vec<Because>,
+}
+
+impl Causes {
+    fn explain(self, check: CheckResult) -> Explained {
+        let Self { because, together } = self;
+        let together = if because.is_empty() { together } else { Vec::new() };
+        Explained { check, because, together }
+    }
 }
 
 impl Found {
     fn of(checks: &[Check]) -> Self {
-        Self { state: Vec::new(), checks: vec![Vec::new(); checks.len()] }
+        Self { state: Vec::new(), checks: vec![Causes::default(); checks.len()] }
     }
 
     /// Notes what is otherwise without a fact. Of a fact that holds others, only where none of those decides by itself.
@@ -153,17 +171,19 @@ impl Found {
         if state_differs {
             add(&mut self.state);
         }
-        for (check, list) in before.iter().zip(&mut self.checks) {
-            if outcomes(before, &check.name) != outcomes(after, &check.name) {
-                add(list);
+        for (check, causes) in before.iter().zip(&mut self.checks) {
+            if named(before, &check.name, |check| check.outcome) != named(after, &check.name, |check| check.outcome) {
+                add(&mut causes.because);
+            } else if named(before, &check.name, |check| check.value) != named(after, &check.name, |check| check.value) {
+                add(&mut causes.together);
             }
         }
     }
 }
 
-/// How the checks of one name came out; most often there is but one.
-fn outcomes(checks: &[Check], name: &str) -> Vec<Outcome> {
-    checks.iter().filter(|check| check.name == name).map(|check| check.outcome).collect()
+/// Something of the checks that have this name; most often there is but one.
+fn named<T>(checks: &[Check], name: &str, of: impl Fn(&Check) -> T) -> Vec<T> {
+    checks.iter().filter(|check| check.name == name).map(of).collect()
 }
 
 struct Search<'t> {

@@ -8,8 +8,11 @@ use std::fmt::Write as _;
 /// How explanations come about, for the help text.
 pub const LEGEND: &str = "--explain finds out by trying which facts led to what the policy says: it takes away one fact at a time (a number, \
     a piece of evidence, an agent of the session) and asks the policy again. `because` names the facts without which a check would be gone \
-    or come out otherwise, or the status or activity would be another.\n\n\
+    or come out otherwise, or the status or activity would be another; `together` those that have a part in its value, where no single one decides.\n\n\
     Exit codes: 0 the policy came to a verdict; 1 it did not; 2 error; 64 wrong usage.";
+
+/// Facts that only together lead to a check, of which no more are shown.
+const TOGETHER: usize = 10;
 
 /// The tree, with a line end after each line.
 pub fn text(explanation: &Explanation) -> String {
@@ -47,13 +50,21 @@ fn agent(out: &mut String, agent: &AgentExplanation) {
 }
 
 fn checks(out: &mut String, indent: &str, checks: &[Explained]) {
-    for Explained { check, because: facts } in checks {
+    for Explained { check, because: facts, together } in checks {
         let _ = write!(out, "{indent}{} {}: {}", check.name.bold(), word(&check.outcome), check.detail);
         let figures = [("value", check.value), ("limit", check.limit)];
         let figures = figures.into_iter().filter_map(|(name, figure)| Some(format!("{name} {}", figure?)));
         let figures = figures.collect::<Vec<_>>().join(", ");
         let _ = if figures.is_empty() { writeln!(out) } else { writeln!(out, " ({figures})") };
-        because(out, &format!("{indent}  "), facts);
+        if together.is_empty() {
+            because(out, &format!("{indent}  "), facts);
+        }
+        for Because { fact, shown, .. } in together.iter().take(TOGETHER) {
+            let _ = writeln!(out, "{indent}  {} {fact} = {shown}", "together".dimmed());
+        }
+        if together.len() > TOGETHER {
+            let _ = writeln!(out, "{indent}  … and {} more", together.len() - TOGETHER);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // What a policy in C needs besides its facts: text, lists, its settings, and a last word before it breaks.
 //
-// Nothing is ever freed here, and nothing needs to be: see libc.c.
+// What the host passes belongs to the policy, which may change it and hand it back. Nothing is ever freed, and nothing
+// needs to be: see libc.c.
 #ifndef POLICY_SUPPORT_H
 #define POLICY_SUPPORT_H
 
