@@ -40,6 +40,13 @@ fn a_decision_has_all_that_it_takes_to_judge_again() {
     let facts = headcount::observe::facts::Snapshot::deserialize(&decision["facts"]).unwrap();
     assert_eq!(decision["snapshot_digest"], digest(&serde_json::to_vec(&facts).unwrap()));
     assert_eq!(facts.agents[0].process_id, Some(idle.pid()));
+
+    // A line is a snapshot, and is judged again as it was.
+    let line = world.write("decision.json", decision.to_string());
+    let judge_again = ["policy", "run", "builtin", "--json", "--snapshot", line.to_str().unwrap()];
+    let again = world.run(&judge_again);
+    assert_eq!(again.json(), decision["verdict"]);
+    assert_eq!(world.run(&judge_again).stdout, again.stdout);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod mcp_client;
 mod policies;
 mod policy_tools;
 mod registering;
+mod reload;
 mod stand_ins;
 mod status;
 mod tidy;

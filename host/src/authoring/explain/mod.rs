@@ -174,7 +174,8 @@ impl Found {
         for (check, causes) in before.iter().zip(&mut self.checks) {
             if named(before, &check.name, |check| check.outcome) != named(after, &check.name, |check| check.outcome) {
                 add(&mut causes.because);
-            } else if named(before, &check.name, |check| check.value) != named(after, &check.name, |check| check.value) {
+            } else if named(before, &check.name, |check| check.value) != named(after, &check.name, |check| check.value)
+            {
                 add(&mut causes.together);
             }
         }
