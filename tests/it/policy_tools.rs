@@ -262,6 +262,19 @@ fn an_explanation_names_the_facts_that_led_to_a_verdict() {
 }
 
 #[test]
+fn where_no_single_fact_decides_the_whole_part_of_them_does() {
+    let world = world();
+    let mut waiting = agent("claude-1");
+    let said = |source: &str| json!({ "source": source, "claim": "waiting", "word": "waiting", "at_ms": 1_799_998_000_000_u64 });
+    waiting["evidence"] = json!([said("own_record"), said("hook")]);
+    let s = write(&world, "s.json", &snapshot(&[waiting]));
+    let json = run(&world, &["run", "builtin", "--snapshot", &s, "--explain", "--json"]).json();
+    let because = &json["agents"][0]["checks"][0]["because"];
+    assert_eq!(json["agents"][0]["checks"][0]["name"], "waiting-too-long", "{json:#}");
+    assert_eq!((because.as_array().unwrap().len(), &because[0]["fact"]), (1, &"evidence".into()), "{json:#}");
+}
+
+#[test]
 fn an_explanation_of_many_agents_says_where_it_stopped() {
     let world = world();
     let large = |n: usize| {

@@ -35,7 +35,8 @@ pub struct Costs {
     pub micros: Times,
     /// One judgement of the built-in policy, microseconds.
     pub builtin_micros: Times,
-    /// How many times as long as the built-in policy it took: the median of all rounds.
+    /// How many times as long as the built-in policy it took: the median of all rounds. It also gets that one's verdict,
+    /// which takes its time to hand over: the built-in policy itself, measured so, has a ratio above 1.
     pub ratio: f64,
     /// The most memory that it had, bytes.
     pub memory_bytes: usize,
@@ -193,5 +194,15 @@ mod tests {
         assert_eq!((p50, p99), (100, 198));
         let Times { p50, p99 } = percentiles(&mut [Duration::from_micros(7)]);
         assert_eq!((p50, p99), (7, 7));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn memory_that_is_held_shows() {
+        let before = resident().unwrap();
+        let held = std::hint::black_box(vec![1_u8; 256 << 20]);
+        let grown = resident().unwrap() - before;
+        drop(held);
+        assert!(grown > 128 << 20, "{grown}");
     }
 }

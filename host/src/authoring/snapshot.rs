@@ -119,6 +119,8 @@ pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::authoring::sample;
+    use crate::judge::Judgement;
+    use crate::report;
     use serde_json::Value;
     use std::fs;
 
@@ -161,11 +163,10 @@ mod tests {
 
     #[test]
     fn a_line_of_the_decision_log_is_a_snapshot_too() {
-        let read = parsed(|json| {
-            json["schema"] = DECISION_SCHEMA.into();
-            json["verdict"] = Value::Null;
-        });
-        assert_eq!(read.unwrap().facts, sample::session(3));
+        let (facts, judgement) = (sample::session(3), Judgement::default());
+        let line = serde_json::to_vec(&report::Decision::new(&facts, &judgement).unwrap()).unwrap();
+        let read = SnapshotFile::parse(&line);
+        assert_eq!(read.unwrap().facts, facts);
     }
 
     #[test]
