@@ -47,41 +47,43 @@ pub fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn metrics() -> impl Strategy<Value = Metrics> {
+fn metrics() -> BoxedStrategy<Metrics> {
     let counts = (of(count()), of(count()), of(count()), of(count()), of(count()), of(count()));
     let method = select(vec![MemoryMethod::Pss, MemoryMethod::Estimate, MemoryMethod::Resident]);
     let amounts = (of(number()), of(number()), of(number()));
-    (of(float()), method, amounts, counts).prop_map(|(cpu_percent, memory_method, amounts, counts)| Metrics {
-        cpu_percent,
-        memory_bytes: amounts.0,
-        memory_method,
-        threads: counts.0,
-        processes: counts.1,
-        zombies: counts.2,
-        file_descriptors: counts.3,
-        fullest_fds: counts.4,
-        fd_limit: counts.5,
-        read_bytes: amounts.1,
-        written_bytes: amounts.2,
-    })
+    (of(float()), method, amounts, counts)
+        .prop_map(|(cpu_percent, memory_method, amounts, counts)| Metrics {
+            cpu_percent,
+            memory_bytes: amounts.0,
+            memory_method,
+            threads: counts.0,
+            processes: counts.1,
+            zombies: counts.2,
+            file_descriptors: counts.3,
+            fullest_fds: counts.4,
+            fd_limit: counts.5,
+            read_bytes: amounts.1,
+            written_bytes: amounts.2,
+        })
+        .boxed()
 }
 
-fn trend() -> impl Strategy<Value = Trend> {
-    (number(), of(float()), of(float()), of(number()), number()).prop_map(
-        |(window_ms, cpu_percent_mean, memory_bytes_per_minute, io_bytes, quiet_ms)| Trend {
+fn trend() -> BoxedStrategy<Trend> {
+    (number(), of(float()), of(float()), of(number()), number())
+        .prop_map(|(window_ms, cpu_percent_mean, memory_bytes_per_minute, io_bytes, quiet_ms)| Trend {
             window_ms,
             cpu_percent_mean,
             memory_bytes_per_minute,
             io_bytes,
             quiet_ms,
-        },
-    )
+        })
+        .boxed()
 }
 
-fn usage() -> impl Strategy<Value = Usage> {
+fn usage() -> BoxedStrategy<Usage> {
     let tokens = (of(number()), of(number()), of(number()), of(number()));
-    (of(text()), tokens, of(float()), of(text()), (of(count()), of(count()))).prop_map(
-        |(model, tokens, context_used_percent, current_tool, (subagents, mcp_servers))| Usage {
+    (of(text()), tokens, of(float()), of(text()), (of(count()), of(count())))
+        .prop_map(|(model, tokens, context_used_percent, current_tool, (subagents, mcp_servers))| Usage {
             model,
             input_tokens: tokens.0,
             output_tokens: tokens.1,
@@ -91,26 +93,22 @@ fn usage() -> impl Strategy<Value = Usage> {
             current_tool,
             subagents,
             mcp_servers,
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Anything that may be said of an agent.
-pub fn evidence() -> impl Strategy<Value = Evidence> {
+pub fn evidence() -> BoxedStrategy<Evidence> {
     use Claim::{Failed, Finished, Idle, Unknown, Waiting, Working};
     let source = select(vec![Source::OwnRecord, Source::Hook, Source::Transcript, Source::Process, Source::Upstream]);
     let claim = select(vec![Working, Waiting, Idle, Finished, Failed, Unknown]);
-    (source, claim, text(), of(text()), number()).prop_map(|(source, claim, word, detail, at_ms)| Evidence {
-        source,
-        claim,
-        word,
-        detail,
-        at_ms,
-    })
+    (source, claim, text(), of(text()), number())
+        .prop_map(|(source, claim, word, detail, at_ms)| Evidence { source, claim, word, detail, at_ms })
+        .boxed()
 }
 
 /// An agent of which anything may be known or unknown.
-pub fn agent() -> impl Strategy<Value = Agent> {
+pub fn agent() -> BoxedStrategy<Agent> {
     use ProcessState::{Gone, NotLocal, Running, Sleeping, Stopped, Uninterruptible, Unreadable, Zombie};
     let process =
         select(vec![Running, Sleeping, Sleeping, Stopped, Uninterruptible, Zombie, Gone, Unreadable, NotLocal]);
@@ -119,20 +117,22 @@ pub fn agent() -> impl Strategy<Value = Agent> {
     let names = (text(), text(), of(text()), text(), of(number()));
     let exit_code = of(prop_oneof![-20..20, any::<i32>()]);
     let seen = (process, exit_code, metrics(), of(trend()), vec(evidence(), 0..5), gaps, of(usage()));
-    (names, seen).prop_map(|(names, seen)| Agent {
-        id: names.0,
-        name: names.1,
-        specialization: names.2,
-        kind: names.3,
-        created_at_ms: names.4,
-        process: seen.0,
-        exit_code: seen.1,
-        metrics: seen.2,
-        trend: seen.3,
-        usage: seen.6,
-        evidence: seen.4,
-        unmeasured: seen.5,
-    })
+    (names, seen)
+        .prop_map(|(names, seen)| Agent {
+            id: names.0,
+            name: names.1,
+            specialization: names.2,
+            kind: names.3,
+            created_at_ms: names.4,
+            process: seen.0,
+            exit_code: seen.1,
+            metrics: seen.2,
+            trend: seen.3,
+            usage: seen.6,
+            evidence: seen.4,
+            unmeasured: seen.5,
+        })
+        .boxed()
 }
 
 /// A session of so many agents.

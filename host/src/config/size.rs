@@ -41,7 +41,7 @@ impl fmt::Display for Size {
     /// In the largest unit that needs no fraction.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, size) =
-            UNITS.into_iter().find(|(_, size)| self.0 >= *size && self.0 % size == 0).unwrap_or(("B", 1));
+            UNITS.into_iter().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size)).unwrap_or(("B", 1));
         write!(to, "{}{unit}", self.0 / size)
     }
 }

@@ -52,6 +52,14 @@ pub struct SettingsProblem {
     pub message: String,
 }
 
+impl fmt::Display for SettingsProblem {
+    /// What is wrong with the whole has no path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, message } = self;
+        if path.is_empty() { f.write_str(message) } else { write!(f, "{path}: {message}") }
+    }
+}
+
 impl Outcome {
     /// Its name on the wire.
     pub fn name(&self) -> &'static str {
@@ -87,7 +95,7 @@ impl fmt::Display for Outcome {
             }
             Self::Flood(limit) => write!(f, "its answer was larger than its limit of {}", Size(*limit as u64)),
             Self::BadSettings(problems) => {
-                let problems: Vec<_> = problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect();
+                let problems: Vec<_> = problems.iter().map(SettingsProblem::to_string).collect();
                 write!(f, "its settings are wrong: {}", problems.join("; "))
             }
             Self::WrongVersion(what) | Self::NotAPolicy(what) | Self::Compile(what) => f.write_str(what),

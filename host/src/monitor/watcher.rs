@@ -25,11 +25,14 @@ pub struct Watcher {
     /// Policies are compiled while the first samples are taken.
     compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
     /// What to do with the policies when they, or their files, have changed; `None`: their files are not followed.
-    changed: Option<Box<dyn FnMut(&[Link]) + Send>>,
+    changed: Option<Told>,
     history: History,
     decisions: Decisions,
     clock: Arc<dyn Clock>,
 }
+
+/// Who is told of the policies that have the places now.
+type Told = Box<dyn FnMut(&[Link]) + Send>;
 
 /// Why a look came to nothing.
 #[derive(Debug, thiserror::Error)]
