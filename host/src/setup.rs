@@ -6,6 +6,7 @@ use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
+use crate::observe::records::Readers;
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -133,7 +134,12 @@ impl Setup {
         sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
-        Observer::new(Arc::clone(&self.clock), self.sampler(), self.config(), sources)
+        Observer::new(Arc::clone(&self.clock), self.sampler(), self.config(), sources, self.readers())
+    }
+
+    /// Who reads what agents say of themselves.
+    fn readers(&self) -> Readers {
+        Readers::new(vec![])
     }
 
     /// Everything that one tick needs.

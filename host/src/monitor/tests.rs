@@ -11,7 +11,7 @@ use crate::observe::processes::{Options, Sampler};
 fn watcher(clock: &Arc<SystemClock>) -> Watcher {
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     let sampler = Sampler::new(Arc::clone(&clock), Options::default());
-    let observer = Observer::new(Arc::clone(&clock), sampler, &Config::default(), vec![]).unwrap();
+    let observer = Observer::new(Arc::clone(&clock), sampler, &Config::default(), vec![], Default::default()).unwrap();
     let judge_clock = Arc::clone(&clock);
     let history = history::Options { window: Duration::from_secs(600), quiet_cpu_percent: 2.0, quiet_io: 1 << 16 };
     Watcher::new(

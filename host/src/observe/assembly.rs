@@ -3,12 +3,14 @@
 use super::census::{Census, Known};
 use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState};
 use super::ids;
-use super::processes::{ProcessId, Reading};
+use super::processes::{Details, ProcessId, Reading};
+use super::records::{Subject, Testimony};
 use super::roster::{Declared, DeclaredSession, Place};
 use super::table::ProcessTable;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The sessions that there are. Each is remembered as long as it has an agent or is declared, because its owner and
 /// its creation are those of its oldest agent, which may end long before it does.
@@ -78,6 +80,33 @@ impl Sessions {
         session.root_path = found.root_path;
         if session.name == session.id {
             session.name = found.name;
+        }
+    }
+
+    /// The agents that live here, for whoever reads what they say of themselves.
+    pub fn subjects(&self, census: &Census, table: &impl ProcessTable) -> Vec<Subject> {
+        let subject = |row: &Row| {
+            let root = row.root?;
+            let process = |id: ProcessId| table.get(id.pid).filter(|process| process.id == id);
+            let with_program = |id: ProcessId| match &process(id)?.details {
+                Details::Read(program) => Some((id, Arc::clone(program))),
+                Details::Pending => None,
+            };
+            let parts = census.parts_of(root).filter_map(with_program);
+            let processes: Vec<_> = with_program(root).into_iter().chain(parts).collect();
+            let started_at_ms = process(root)?.started_at_ms;
+            Some(Subject { kind: row.agent.kind.as_str().into(), processes, started_at_ms })
+        };
+        self.rows.iter().filter_map(subject).filter(|subject| !subject.processes.is_empty()).collect()
+    }
+
+    /// Takes up what was found.
+    pub fn hear(&mut self, said: &HashMap<ProcessId, Testimony>) {
+        for row in &mut self.rows {
+            let Some(said) = row.root.and_then(|root| said.get(&root)) else { continue };
+            row.agent.evidence.extend(said.evidence.iter().cloned());
+            row.agent.unmeasured.extend(said.unmeasured.iter().cloned());
+            row.agent.usage.clone_from(&said.usage);
         }
     }
 
@@ -159,7 +188,6 @@ fn blank(id: String, name: String) -> Agent {
         metrics: Metrics::default(),
         counters: None,
         trend: None,
-        // Nobody reads what agents record of their work yet.
         usage: None,
         evidence: Vec::new(),
         unmeasured: Vec::new(),

@@ -161,6 +161,12 @@ impl Census {
         &self.known[&root]
     }
 
+    /// The recognised processes that are one agent with this root, beside the root itself.
+    pub fn parts_of(&self, root: ProcessId) -> impl Iterator<Item = ProcessId> {
+        let sightings = self.look.sightings.iter().map(|sighting| sighting.id);
+        sightings.filter(move |&id| id != root && (self.heads.head(id) == root || self.parts.get(&id) == Some(&root)))
+    }
+
     /// Those that were found by themselves and are no part of a declared row.
     pub fn undeclared(&self) -> impl Iterator<Item = &Known> {
         self.known.values().filter(|known| {

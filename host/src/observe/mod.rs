@@ -1,7 +1,7 @@
 //! The facts: what this machine shows of its agents. Nothing here decides what they mean.
 //!
 //! [`Observer`] puts them together: [`processes`] lists and measures, [`agents`] recognises, [`sessions`] says where
-//! each agent works, [`roster`] what was declared, and the census keeps what was settled when an agent was first seen.
+//! each agent works, [`records`] what agents say of themselves, [`roster`] what was declared, and the census keeps what was settled when an agent was first seen.
 
 pub mod agents;
 mod assembly;
@@ -9,6 +9,7 @@ mod census;
 pub mod facts;
 mod ids;
 pub mod processes;
+pub mod records;
 pub mod roster;
 pub mod sessions;
 mod table;
@@ -25,6 +26,7 @@ use assembly::Sessions;
 use census::Census;
 use facts::{Snapshot, SourceState};
 use processes::{ListError, Sampler};
+use records::Readers;
 use roster::{FileSource, Rosters, Source};
 use std::sync::Arc;
 
@@ -35,6 +37,7 @@ pub struct Observer<T = Sampler> {
     census: Census,
     rosters: Rosters,
     sessions: Sessions,
+    readers: Readers,
     /// When the processes were last listed; `None`: they never were.
     listed: Option<Moment>,
     sources: Vec<SourceState>,
@@ -51,6 +54,7 @@ impl<T: ProcessTable> Observer<T> {
         table: T,
         config: &Config,
         rosters: Vec<Box<dyn Source>>,
+        readers: Readers,
     ) -> Result<Self, KindError> {
         let files = config.rosters.iter().map(|file| Box::new(FileSource::new(file.clone())) as Box<dyn Source>);
         let kinds = Kinds::new(&config.kinds)?;
@@ -60,6 +64,7 @@ impl<T: ProcessTable> Observer<T> {
             census: Census::new(kinds, config.sessions.worktrees, config.sampling.keep_ended.0),
             rosters: Rosters::new(files.chain(rosters).collect()),
             sessions: Sessions::default(),
+            readers,
             listed: None,
             sources: Vec::new(),
         })
@@ -82,6 +87,8 @@ impl<T: ProcessTable> Observer<T> {
         self.sources.insert(0, SourceState { name: "processes".to_owned(), error });
         self.census.sweep(&self.table, now.steady);
         self.sessions.gather(declared, &mut self.census);
+        let subjects = self.sessions.subjects(&self.census, &self.table);
+        self.sessions.hear(&self.readers.read(&subjects, now));
         let at = self.listed.unwrap_or(now);
         self.sessions.snapshots(&mut self.table, at.unix_ms, &self.sources)
     }

@@ -64,7 +64,7 @@ impl Stage {
         let source = |file: &PathBuf| Box::new(FileSource::new(file.clone())) as _;
         let mut config = Config::default();
         config.sampling.keep_ended = Span::from_millis(60_000);
-        Observer::new(clock, sampler, &config, rosters.iter().map(source).collect()).unwrap()
+        Observer::new(clock, sampler, &config, rosters.iter().map(source).collect(), Default::default()).unwrap()
     }
 
     /// Looks until the stage's sessions are as wanted: a process needs a moment to become what it shall be.

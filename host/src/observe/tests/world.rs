@@ -5,6 +5,7 @@ use crate::config::{Config, Span};
 use crate::names::{AgentName, SessionId};
 use crate::observe::facts::{Agent, Metrics, ProcessState, Snapshot};
 use crate::observe::processes::{Details, ListError, Liveness, Machine, Process, ProcessId, Program, Reading};
+use crate::observe::records::Readers;
 use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Source};
 use crate::observe::{Observer, ProcessTable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,7 +162,7 @@ impl Scene {
         let mut world = World::new();
         prepare(&mut world, &disk);
         let port: Arc<dyn Clock> = clock.clone();
-        let observer = Observer::new(port, world, config, rosters).unwrap();
+        let observer = Observer::new(port, world, config, rosters, Readers::default()).unwrap();
         Self { observer, clock, disk, _removed_when_dropped: folder }
     }
 
