@@ -2,7 +2,8 @@
 //!
 //! The order of evidence: the process itself (an agent whose process has ended is dead, whatever its records say); then
 //! what the agent's own record or a hook says; then its transcript; then an upstream; then what its processes use.
-//! Within one rank the newest statement counts. Waiting does not expire; work that is claimed but not to be seen for
+//! Within one rank the newest statement counts. No event tells of an interruption, so an event from before the end of a turn
+//! in the transcript counts no more. Waiting does not expire; work that is claimed but not to be seen for
 //! long is a stall.
 //!
 //! A statement in an unknown word makes the activity unknown. It hides no problem, though: the checks go on by what is
@@ -66,8 +67,12 @@ pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Fi
     if let Some(known) = ended(agent) {
         return Finding { known, unknown_word: None };
     }
+    let turn_end = turn_end(agent, now_ms);
     let newest = |known_only: bool| {
-        let candidates = agent.evidence.iter().filter(|evidence| !known_only || evidence.claim != Claim::Unknown);
+        let candidates = agent.evidence.iter().filter(|evidence| {
+            let is_over = evidence.source == Source::Hook && turn_end.is_some_and(|end| evidence.at_ms < end);
+            !is_over && (!known_only || evidence.claim != Claim::Unknown)
+        });
         // Of equals the last is taken, hence the reversal: it is to be the first in the list.
         candidates.rev().max_by_key(|evidence| {
             // Nothing is said in the future; a clock that is ahead must not make its statements last.
@@ -78,6 +83,14 @@ pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Fi
     let known = newest(true)
         .map_or_else(|| observed(agent, now_ms, settings), |evidence| stated(agent, evidence, now_ms, settings));
     Finding { known, unknown_word }
+}
+
+/// When the last turn ended by the agent's transcript, if that is the last the transcript says.
+fn turn_end(agent: &Agent, now_ms: u64) -> Option<u64> {
+    let transcript = agent.evidence.iter().filter(|evidence| evidence.source == Source::Transcript);
+    let last = transcript.rev().max_by_key(|evidence| evidence.at_ms.min(now_ms))?;
+    let has_ended = matches!(last.claim, Claim::Idle | Claim::Finished | Claim::Failed);
+    has_ended.then_some(last.at_ms.min(now_ms))
 }
 
 fn rank(source: Source) -> u8 {
@@ -123,7 +136,7 @@ fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Se
         why: match &newest.detail {
             _ if open_turn => Why::OpenTurn,
             // What a working agent waited for before may still stand in its record.
-            _ if newest.claim == Claim::Working => Why::Word(newest),
+            _ if newest.claim == Claim::Working && newest.source == Source::OwnRecord => Why::Word(newest),
             detail if detail.as_ref().is_none_or(|detail| detail.is_empty()) => Why::Word(newest),
             _ => Why::Detail(newest),
         },

@@ -7,7 +7,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
-//! | [`authoring`], [`demo`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
@@ -22,6 +22,7 @@ pub mod config;
 pub mod demo;
 pub mod files;
 pub mod history;
+pub mod hooks;
 pub mod judge;
 pub mod mcp;
 pub mod monitor;

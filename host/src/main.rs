@@ -1,12 +1,22 @@
 //! The `headcount` program: parse, telemetry, run, exit code.
 
 use clap::Parser as _;
-use headcount::cli::{Cli, ERROR, USAGE};
+use headcount::cli::{Cli, ERROR, USAGE, hook_event};
+use headcount::config::command_line;
+use headcount::hooks;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
+    if let Some(event) = hook_event(&command_line()) {
+        // An agent waits for this. Only who asks for a log gets one.
+        if let Ok(filter) = EnvFilter::try_from_default_env() {
+            start_log(filter);
+        }
+        hooks::receive(event);
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -15,7 +25,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
-    start_log();
+    start_log(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off")));
     match cli.run() {
         Ok(code) => code,
         Err(error) => {
@@ -27,8 +37,7 @@ fn main() -> ExitCode {
 }
 
 /// Everything that is no result goes to stderr. rmcp tells session ids at INFO and vanished clients at ERROR: neither is wanted.
-fn start_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off"));
+fn start_log(filter: EnvFilter) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -5,8 +5,9 @@ use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
-use crate::observe::processes::{Options, Sampler};
+use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::Readers;
+use crate::observe::records::hooks::Hooks;
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -134,12 +135,14 @@ impl Setup {
         sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
-        Observer::new(Arc::clone(&self.clock), self.sampler(), self.config(), sources, self.readers())
+        let sampler = self.sampler();
+        let readers = self.readers(sampler.machine());
+        Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
     }
 
     /// Who reads what agents say of themselves.
-    fn readers(&self) -> Readers {
-        Readers::new(vec![])
+    fn readers(&self, machine: &Machine) -> Readers {
+        Readers::new(vec![Box::new(Hooks::new(&self.dirs.state, machine.clone()))])
     }
 
     /// Everything that one tick needs.

@@ -8,6 +8,7 @@ mod command_line;
 mod compiling;
 mod decisions;
 mod demo;
+mod hook;
 mod hostile_names;
 mod mcp;
 mod mcp_client;

@@ -109,6 +109,46 @@ fn an_aborted_turn_is_idle() {
 }
 
 #[test]
+fn what_no_event_tells_the_record_tells() {
+    let after = |event: Evidence, record: Evidence| shown(&agent_that("a", vec![event, record]));
+    let uses_a_tool = || said(Hook, Working, "PreToolUse", MINUTE);
+    let interrupted = after(uses_a_tool(), said(OwnRecord, Idle, "idle", 5000));
+    assert_eq!(interrupted, is(Activity::Idle, "idle", 5000, OwnRecord, false));
+    let asks = said_more(Hook, Waiting, "PermissionRequest", "permission: Bash", MINUTE);
+    let granted = after(asks, said(OwnRecord, Working, "busy", 5000));
+    assert_eq!(granted, is(Activity::Working, "busy", 5000, OwnRecord, false));
+    let silent_end = after(uses_a_tool(), said_more(OwnRecord, Idle, "shell", "background shell", MINUTE));
+    assert_eq!(silent_end, is(Activity::Idle, "background shell", MINUTE, OwnRecord, false));
+}
+
+#[test]
+fn an_event_from_before_the_end_of_a_turn_counts_no_more() {
+    let after = |claim, word, end_age_ms| {
+        let end = said_more(Transcript, Idle, "turn_aborted", "aborted", end_age_ms);
+        shown(&agent_that("a", vec![said(Hook, claim, word, 10_000), end]))
+    };
+    for (claim, word) in [(Working, "PreToolUse"), (Waiting, "PermissionRequest")] {
+        assert_eq!(after(claim, word, 5000), is(Activity::Idle, "aborted", 5000, Transcript, false));
+        assert_eq!(after(claim, word, 10_000).3, Hook, "at the same moment");
+        assert_eq!(after(claim, word, 15_000).3, Hook, "the end of the turn before");
+    }
+    let next_turn = vec![
+        said(Hook, Waiting, "PermissionRequest", 10_000),
+        said(Transcript, Idle, "task_complete", 5000),
+        said(Transcript, Working, "task_started", 4000),
+    ];
+    assert_eq!(shown(&agent_that("a", next_turn)).3, Hook, "only where the transcript says nothing after it");
+    let record = vec![said(OwnRecord, Waiting, "waiting", 10_000), said(Transcript, Idle, "end_turn", 5000)];
+    assert_eq!(shown(&agent_that("a", record)).3, OwnRecord);
+}
+
+#[test]
+fn background_work_is_told_with_what_it_is() {
+    let stop = said_more(Hook, Working, "Stop", "2 background tasks", 1000);
+    assert_eq!(shown(&agent_that("a", vec![stop])), is(Activity::Working, "2 background tasks", 1000, Hook, false));
+}
+
+#[test]
 fn waiting_does_not_expire() {
     let mut agent = agent_that("a", vec![said_more(OwnRecord, Waiting, "waiting", "permission prompt", 0)]);
     agent.evidence[0].at_ms = 0;

@@ -103,6 +103,34 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
             agent_that("a", vec![said(Hook, Idle, "Stop", 5000), said(OwnRecord, Working, "busy", 5000)]),
         ),
         one(
+            "interrupted, as only the record tells",
+            agent_that("a", vec![said(Hook, Working, "PreToolUse", MINUTE), said(OwnRecord, Idle, "idle", 5000)]),
+        ),
+        one(
+            "permission granted, as only the record tells",
+            agent_that(
+                "a",
+                vec![
+                    said_more(Hook, Waiting, "PermissionRequest", "permission: Bash", MINUTE),
+                    said(OwnRecord, Working, "busy", 5000),
+                ],
+            ),
+        ),
+        one(
+            "interrupted, as only the transcript tells",
+            agent_that(
+                "a",
+                vec![said(Hook, Working, "PreToolUse", MINUTE), said(Transcript, Idle, "turn_aborted", 5000)],
+            ),
+        ),
+        one(
+            "a tool that ended in silence",
+            with("a", &|it| {
+                it.evidence = vec![said(Hook, Working, "PreToolUse", 14 * MINUTE)];
+                it.trend = Some(Trend { cpu_percent_mean: Some(0.0), ..trend(14 * MINUTE) });
+            }),
+        ),
+        one(
             "record older than the transcript",
             agent_that(
                 "a",

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod hook;
 mod policy;
 mod printer;
 mod register;
@@ -13,6 +14,8 @@ mod sessions;
 mod stand_in;
 mod status;
 mod table;
+
+pub use hook::event as hook_event;
 
 use crate::setup::Setup;
 use crate::store::audit::{AuditLine, Micros, Outcome, Transport};
@@ -58,6 +61,8 @@ enum Command {
     Register(register::RegisterArgs),
     /// Takes a declared agent off the list
     Unregister(register::UnregisterArgs),
+    /// Takes an event that an agent sends, or arranges that agents send them
+    Hook(hook::Args),
     /// Checks or shows the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -89,6 +94,7 @@ impl Cli {
             Command::Serve(args) => serve::run(setup()?, args),
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
+            Command::Hook(args) => hook::run(&args),
             Command::Config(command) => config::run(self.config.as_deref(), &command),
             Command::Policy(command) => policy::run(self.config.as_deref(), command),
             Command::Completions(args) => completions::run(&args),

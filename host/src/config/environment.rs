@@ -52,6 +52,11 @@ impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment 
     }
 }
 
+/// The words that this program was started with, its own name first.
+pub fn command_line() -> Vec<OsString> {
+    env::args_os().collect()
+}
+
 /// Where headcount keeps its files. None need exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirs {

@@ -23,11 +23,12 @@ mod tree;
 mod tests;
 
 #[cfg(target_os = "linux")]
-use linux::Table;
+use linux as system;
 #[cfg(not(target_os = "linux"))]
-use portable::Table;
+use portable as system;
+use system::Table;
 
-pub use identity::{Machine, ProcessId};
+pub use identity::{Ancestor, Lineage, Machine, ProcessId};
 pub use row::terminal_name;
 
 use super::facts::{Gap, Metrics, ProcessState};
@@ -168,6 +169,19 @@ pub struct ListError {
     pub place: String,
     /// What the system said.
     pub source: std::io::Error,
+}
+
+/// Where this very process comes from, at the cost of reading its ancestors and nothing else.
+///
+/// # Errors
+/// The processes cannot be looked at.
+pub fn lineage() -> std::io::Result<Lineage> {
+    system::lineage()
+}
+
+/// Whether one very process lives, asked without a table. What cannot be known counts as alive.
+pub fn may_live(id: ProcessId) -> bool {
+    system::may_live(id)
 }
 
 /// The process table and the trees that are measured in it.

@@ -4,8 +4,12 @@
 //! read); its accumulated CPU times are, over this program's own clock. It does not tell of waited children, shared
 //! pages or exit codes: what is missing is said to be missing.
 
+use super::identity::MOST_ANCESTORS;
 use super::row::{CpuReading, Io, Measured, Pss, Row, Rows, Usage};
-use super::{Ability, Details, KEPT_VARIABLES, ListError, Liveness, Machine, Options, Process, ProcessId, Program};
+use super::{
+    Ability, Ancestor, Details, KEPT_VARIABLES, Lineage, ListError, Liveness, Machine, Options, Process, ProcessId,
+    Program,
+};
 use crate::clock::{Clock, Moment};
 use crate::observe::facts::ProcessState;
 use std::ffi::OsString;
@@ -26,9 +30,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(clock: Arc<dyn Clock>, _options: Options) -> Self {
-        let boot_id = System::boot_time().map(|seconds| seconds.to_string()).unwrap_or_default();
-        let machine = Machine { boot_id, pid_namespace: String::new() };
-        Self { clock, machine, system: None, rows: Rows::new(), look: 0, before: None }
+        Self { clock, machine: machine(), system: None, rows: Rows::new(), look: 0, before: None }
     }
 
     pub(super) fn machine(&self) -> &Machine {
@@ -133,18 +135,7 @@ impl Table {
     }
 
     pub(super) fn state_of(&self, id: ProcessId) -> Liveness {
-        let Ok(mut system) = System::new() else {
-            return Liveness::Unreadable;
-        };
-        let pid = Pid::from_u32(id.pid);
-        let what = ProcessRefreshKind::nothing().without_tasks();
-        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, what);
-        match system.process(pid) {
-            None => Liveness::Gone,
-            Some(found) if found.start_time() != id.start => Liveness::Replaced,
-            Some(found) if state(found.status()) == ProcessState::Zombie => Liveness::Zombie,
-            Some(_) => Liveness::Alive,
-        }
+        state_of(id)
     }
 
     pub(super) fn abilities(&self) -> Vec<Ability> {
@@ -157,6 +148,50 @@ impl Table {
             no("threads", "only Linux tells it here"),
             no("exit codes", "only Linux shows them to others than the parent"),
         ]
+    }
+}
+
+/// Where this very process comes from.
+pub(super) fn lineage() -> std::io::Result<Lineage> {
+    let mut system = System::new().map_err(|error| std::io::Error::other(error.to_string()))?;
+    let mut ancestors = Vec::new();
+    let parent_of = |system: &mut System, pid: Pid| {
+        let what = ProcessRefreshKind::nothing().without_tasks();
+        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, what);
+        system.process(pid).and_then(sysinfo::Process::parent)
+    };
+    let mut next = parent_of(&mut system, Pid::from_u32(std::process::id()));
+    while let Some(pid) = next.filter(|_| ancestors.len() < MOST_ANCESTORS) {
+        next = parent_of(&mut system, pid);
+        let Some(found) = system.process(pid) else { break };
+        let id = ProcessId { pid: pid.as_u32(), start: found.start_time() };
+        ancestors.push(Ancestor { id, comm: found.name().to_string_lossy().into_owned() });
+    }
+    Ok(Lineage { machine: machine(), ancestors })
+}
+
+/// Whether one very process lives, as far as this user may know.
+pub(super) fn may_live(id: ProcessId) -> bool {
+    !matches!(state_of(id), Liveness::Gone | Liveness::Replaced | Liveness::Zombie)
+}
+
+fn machine() -> Machine {
+    let boot_id = System::boot_time().map(|seconds| seconds.to_string()).unwrap_or_default();
+    Machine { boot_id, pid_namespace: String::new() }
+}
+
+fn state_of(id: ProcessId) -> Liveness {
+    let Ok(mut system) = System::new() else {
+        return Liveness::Unreadable;
+    };
+    let pid = Pid::from_u32(id.pid);
+    let what = ProcessRefreshKind::nothing().without_tasks();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, what);
+    match system.process(pid) {
+        None => Liveness::Gone,
+        Some(found) if found.start_time() != id.start => Liveness::Replaced,
+        Some(found) if state(found.status()) == ProcessState::Zombie => Liveness::Zombie,
+        Some(_) => Liveness::Alive,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The files of procfs that are read at every sample: one open directory, short relative paths, one buffer.
 
 use super::stat::{self, Stat};
+use crate::observe::processes::Machine;
 use crate::observe::processes::row::{Io, Measured};
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -53,8 +54,18 @@ impl Files {
 
     /// Whether this very process, under whatever pid it has here, is among those `listed`.
     pub(super) fn shows_us(&self, listed: &[u32]) -> bool {
-        let us = readlinkat(&self.proc, c"self").ok().and_then(|target| target.to_str().and_then(pid_of));
-        us.is_some_and(|us| listed.binary_search(&us).is_ok())
+        self.us().is_some_and(|us| listed.binary_search(&us).is_ok())
+    }
+
+    /// This very process, under the pid it has here.
+    pub(super) fn us(&self) -> Option<u32> {
+        readlinkat(&self.proc, c"self").ok().and_then(|target| target.to_str().and_then(pid_of))
+    }
+
+    /// What all processes here have in common.
+    pub(super) fn machine(&mut self) -> Machine {
+        let boot_id = self.line(c"sys/kernel/random/boot_id");
+        Machine { boot_id, pid_namespace: self.link(c"self/ns/pid") }
     }
 
     /// Whether descriptors are counted without a listing.

@@ -9,6 +9,7 @@ mod abilities;
 mod clock;
 mod details;
 mod files;
+mod lineage;
 mod program;
 mod rows;
 mod stat;
@@ -21,6 +22,7 @@ use crate::clock::{Clock, Moment};
 use clock::Time;
 use details::Reader;
 use files::{Files, reason};
+pub(super) use lineage::{lineage, may_live};
 use nix::errno::Errno;
 use nix::unistd::{SysconfVar, sysconf};
 use rows::{newcomer, renew, state};
@@ -67,10 +69,7 @@ impl Table {
     pub(super) fn new(clock: Arc<dyn Clock>, options: Options) -> Self {
         let mut files = Files::open(&options.proc_root);
         let (machine, time) = match &mut files {
-            Ok(files) => {
-                let boot_id = files.line(c"sys/kernel/random/boot_id");
-                (Machine { boot_id, pid_namespace: files.link(c"self/ns/pid") }, Time::probe(files))
-            }
+            Ok(files) => (files.machine(), Time::probe(files)),
             Err(_) => (Machine { boot_id: String::new(), pid_namespace: String::new() }, Time::none()),
         };
         let cores = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().and_then(|cores| u32::try_from(cores).ok());

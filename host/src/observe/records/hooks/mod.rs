@@ -1,0 +1,188 @@
+//! The events that agents send by their hooks: `headcount hook` notes them, a file for each conversation, and they are read here.
+//!
+//! A note belongs to the agent that is the nearest ancestor of the process which sent it, by identity. Whatever else a note
+//! says of itself counts for nothing: neither its folder nor its age.
+
+pub mod event;
+pub mod meaning;
+pub mod note;
+#[cfg(test)]
+mod tests;
+
+use super::{Moment, Records, Subject, Testimony};
+use crate::files::read_small;
+use crate::observe::facts::{Claim, Evidence, Gap, Source};
+use crate::observe::processes::{Machine, ProcessId};
+use meaning::{KINDS, meaning};
+use note::{FOLDER, LARGEST, Note, Said};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// So many notes are read, the newest.
+const MOST: usize = 1000;
+
+/// So many entries of the folder are looked at.
+const MOST_LISTED: usize = 10_000;
+
+/// A folder that changed so shortly ago may change again without showing it: file systems' clocks are coarse.
+const COARSE: Duration = Duration::from_secs(1);
+
+/// Reads the notes.
+#[derive(Debug)]
+pub struct Hooks {
+    folder: PathBuf,
+    machine: Machine,
+    /// When the folder had changed when it was read last, if it cannot have changed since without showing it.
+    read: Option<Duration>,
+    notes: HashMap<OsString, (Stamp, Option<Note>)>,
+    /// Why the folder cannot be read.
+    failure: Option<String>,
+}
+
+/// What changes when a file does. A note is never written over: each is a file of its own that takes the place of the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: Duration,
+    length: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Self {
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(found);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Self { modified: modified(found), length: found.len(), inode }
+    }
+}
+
+impl Hooks {
+    /// A reader of the notes below the state directory `state`, of agents on this `machine`.
+    pub fn new(state: &Path, machine: Machine) -> Self {
+        Self { folder: state.join(FOLDER), machine, read: None, notes: HashMap::new(), failure: None }
+    }
+
+    /// Reads what has changed.
+    fn refresh(&mut self, now: Moment) {
+        let changed = match fs::metadata(&self.folder) {
+            Ok(found) => modified(&found),
+            Err(error) => return self.fail(error),
+        };
+        if self.read == Some(changed) {
+            return;
+        }
+        let files = match list(&self.folder) {
+            Ok(files) => files,
+            Err(error) => return self.fail(error),
+        };
+        let mut before = std::mem::take(&mut self.notes);
+        for (name, stamp) in files {
+            let known = before.remove(&name).filter(|(seen, _)| *seen == stamp);
+            let read = || (stamp, read_note(&self.folder.join(&name)));
+            self.notes.insert(name.clone(), known.unwrap_or_else(read));
+        }
+        self.failure = None;
+        self.read = (Duration::from_millis(now.unix_ms) > changed + COARSE).then_some(changed);
+    }
+
+    /// Without a folder no agent has sent anything yet, which is no failure.
+    fn fail(&mut self, error: io::Error) {
+        self.notes.clear();
+        self.read = None;
+        self.failure = (error.kind() != ErrorKind::NotFound)
+            .then(|| format!("the notes of hooks cannot be read: {}: {error}", self.folder.display()));
+    }
+}
+
+impl Records for Hooks {
+    /// All kinds: an agent that is declared need not be recognised.
+    fn reads(&self, _kind: &str) -> bool {
+        true
+    }
+
+    fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
+        self.refresh(now);
+        let mut found = vec![Testimony::default(); subjects.len()];
+        let whose: HashMap<ProcessId, usize> = (subjects.iter().enumerate())
+            .flat_map(|(n, subject)| subject.processes.iter().map(move |(id, _)| (*id, n)))
+            .collect();
+        for note in self.notes.values().filter_map(|(_, note)| note.as_ref()) {
+            let nearest = || note.ancestors.iter().find_map(|id| whose.get(id).copied());
+            if note.machine == self.machine
+                && let Some(n) = nearest()
+                && may_send(&subjects[n].kind, &note.kind)
+            {
+                found[n].evidence.extend(evidence(note));
+            }
+        }
+        for (subject, found) in subjects.iter().zip(&mut found) {
+            // In which order the files are listed says nothing.
+            found.evidence.sort_by(|a, b| (a.at_ms, &a.word).cmp(&(b.at_ms, &b.word)));
+            if KINDS.contains(&&*subject.kind) {
+                let gap = |reason| Gap { field: "evidence".into(), reason };
+                found.unmeasured.extend(self.failure.clone().map(gap));
+            }
+        }
+        found
+    }
+}
+
+/// Whether an agent of one kind may send the events of another: only where it was not recognised. An agent that is none to us
+/// and runs inside another one must not speak for it.
+fn may_send(agent: &str, events: &str) -> bool {
+    agent == events || !KINDS.contains(&agent)
+}
+
+/// What a note says: since when it is so, and the last that was heard.
+fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
+    let earlier = (note.first != note.last).then_some(&note.first);
+    let statement = |said: &Said| {
+        let of = meaning(&note.kind, &said.event)?;
+        let word = match (of.claim, &said.event.about) {
+            (Claim::Unknown, Some(about)) => format!("{} {about}", said.event.name),
+            _ => said.event.name.clone(),
+        };
+        Some(Evidence { source: Source::Hook, claim: of.claim, word, detail: of.detail, at_ms: said.at_ms })
+    };
+    earlier.into_iter().chain([&note.last]).filter_map(statement)
+}
+
+/// The newest files that may be notes.
+fn list(folder: &Path) -> io::Result<Vec<(OsString, Stamp)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)?.take(MOST_LISTED) {
+        let entry = entry?;
+        let name = entry.file_name();
+        // It may be gone by now.
+        if Path::new(&name).extension().is_some_and(|extension| extension == "json")
+            && let Ok(found) = entry.metadata()
+            && found.is_file()
+        {
+            files.push((name, Stamp::of(&found)));
+        }
+    }
+    files.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified));
+    files.truncate(MOST);
+    Ok(files)
+}
+
+/// A file that is no note says nothing.
+pub fn read_note(file: &Path) -> Option<Note> {
+    let bytes = read_small(file, LARGEST).ok()?;
+    match serde_json::from_slice(&bytes) {
+        Ok(note) => Some(note),
+        Err(error) => {
+            tracing::debug!(file = %file.display(), %error, "no note of a hook");
+            None
+        }
+    }
+}
+
+fn modified(found: &Metadata) -> Duration {
+    found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default()
+}

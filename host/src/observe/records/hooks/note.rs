@@ -1,0 +1,237 @@
+//! What is kept of a conversation's events: the last that said anything, since when it is so, and whose it was.
+
+use super::event::Event;
+use super::meaning::{self, Meaning, meaning};
+use crate::observe::facts::Claim;
+use crate::observe::processes::{Lineage, Machine, ProcessId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The folder of the notes, below the state directory.
+pub const FOLDER: &str = "hooks";
+
+/// The largest note that is read, bytes.
+pub const LARGEST: u64 = 64 << 10;
+
+/// An event that is as far ahead as this shows that the clock was turned back since, milliseconds.
+const AHEAD: u64 = 60_000;
+
+/// One conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// What kind of agent sends the events.
+    pub kind: String,
+    /// Where and when the processes below are what they are.
+    pub machine: Machine,
+    /// The processes that the sender of the last event descends from, the nearest first: one of them is the agent.
+    pub ancestors: Vec<ProcessId>,
+    /// The nearest of them that is no shell.
+    pub sender: Option<ProcessId>,
+    /// The first event that said what the last one says, if none between them said anything else.
+    pub first: Said,
+    /// The last event that said anything.
+    pub last: Said,
+}
+
+/// An event, and when it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The event.
+    pub event: Event,
+    /// Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// What an event makes of a note.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing: it says nothing new.
+    Keep,
+    /// The conversation is over, the agent has another one.
+    Forget,
+    /// This is the note now.
+    Write(Box<Note>),
+}
+
+/// What `event` makes of what was noted `before`.
+pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from: Lineage) -> Change {
+    if meaning::leaves_conversation(&event) {
+        return Change::Forget;
+    }
+    let Some(now) = meaning(kind, &event) else { return Change::Keep };
+    let said = Said { event, at_ms };
+    // Nobody else's: neither another machine's nor, by chance, another kind's.
+    let before = before.filter(|before| before.machine == from.machine && before.kind == kind);
+    let mut first = said.clone();
+    if let Some(before) = before
+        && let Some(then) = meaning(kind, &before.last.event)
+    {
+        let is_late = before.last.at_ms > at_ms && before.last.at_ms - at_ms < AHEAD;
+        if is_late || says_less(&said.event, &now, &before.last.event, &then) {
+            return Change::Keep;
+        }
+        if then.claim == now.claim {
+            first = before.first.clone();
+        }
+    }
+    let sender = from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id);
+    Change::Write(Box::new(Note {
+        kind: kind.to_owned(),
+        machine: from.machine,
+        ancestors: from.ancestors.into_iter().map(|ancestor| ancestor.id).collect(),
+        sender,
+        first,
+        last: said,
+    }))
+}
+
+/// Whether an event leaves what was known before as it is.
+fn says_less(event: &Event, now: &Meaning, before: &Event, then: &Meaning) -> bool {
+    match (then.claim, now.claim) {
+        // A prompt is announced a second time, and without the tool's name.
+        (Claim::Waiting, Claim::Waiting) => before.tool.is_some() && event.tool.is_none(),
+        // Tools that run beside the one that has to wait.
+        (Claim::Waiting, Claim::Working) if event.tool.is_some() => {
+            event.subagent != before.subagent
+                || (meaning::ends_tool(event) && before.tool.is_some() && before.tool != event.tool)
+        }
+        // A subagent in the background begins no turn.
+        (Claim::Idle | Claim::Finished, Claim::Working) => event.subagent.is_some(),
+        // Its own turn is over, but what it started goes on.
+        (Claim::Working, Claim::Idle) => before.tasks > 0 && event.about.as_deref() == Some("idle_prompt"),
+        _ => false,
+    }
+}
+
+/// The name of a conversation's file. Where an event has no id of a conversation, its sender stands in for it.
+pub fn file_name(kind: &str, event: &Event, from: &Lineage) -> String {
+    let sender = || from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id);
+    let whose = match &event.conversation {
+        Some(id) => format!("{kind}\0id\0{id}"),
+        None => format!("{kind}\0sender\0{}", sender().map(|id| id.to_string()).unwrap_or_default()),
+    };
+    let digest = Sha256::digest(whose);
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).chain([".json".to_owned()]).collect()
+}
+
+/// Agents run their hooks by a shell, which lives no longer than the hook.
+fn is_shell(comm: &str) -> bool {
+    ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"].contains(&comm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::processes::Ancestor;
+
+    fn from(agent: u32) -> Lineage {
+        let ancestor = |pid, comm: &str| Ancestor { id: ProcessId { pid, start: 7 }, comm: comm.to_owned() };
+        Lineage {
+            machine: Machine { boot_id: "boot".to_owned(), pid_namespace: "pid:[1]".to_owned() },
+            ancestors: vec![ancestor(agent + 1, "sh"), ancestor(agent, "claude"), ancestor(1, "init")],
+        }
+    }
+
+    /// The event `NAME`, `NAME(TOOL)`, `NAME=ABOUT`, each perhaps with `@SUBAGENT`.
+    fn event(text: &str) -> Event {
+        let (text, subagent) =
+            text.split_once('@').map_or((text, None), |(text, agent)| (text, Some(agent.to_owned())));
+        let (name, about) = text.split_once('=').map_or((text, None), |(name, about)| (name, Some(about.to_owned())));
+        let (name, tool) = name.split_once('(').map_or((name, None), |(name, rest)| (name, rest.strip_suffix(')')));
+        Event { name: name.into(), about, tool: tool.map(Into::into), subagent, ..Event::default() }
+    }
+
+    /// What is noted after these events, a second apart: `NAME since SECOND`.
+    fn after(events: &[&str]) -> String {
+        let mut note = None;
+        for (second, text) in events.iter().enumerate() {
+            match change(note.as_ref(), "claude", event(text), second as u64 * 1000, from(42)) {
+                Change::Keep => {}
+                Change::Forget => note = None,
+                Change::Write(new) => note = Some(*new),
+            }
+        }
+        note.map_or("nothing".to_owned(), |note| format!("{} since {}", note.last.event.name, note.first.at_ms / 1000))
+    }
+
+    #[test]
+    fn a_state_lasts_since_the_first_event_that_told_it() {
+        assert_eq!(after(&["UserPromptSubmit", "PreToolUse(Bash)", "PostToolUse(Bash)"]), "PostToolUse since 0");
+        let asked = ["UserPromptSubmit", "PreToolUse(Bash)", "PermissionRequest(Bash)"];
+        assert_eq!(after(&asked), "PermissionRequest since 2");
+        assert_eq!(after(&[&asked[..], &["PostToolUse(Bash)"]].concat()), "PostToolUse since 3");
+        assert_eq!(after(&[&asked[..], &["Stop", "Notification=idle_prompt"]].concat()), "Notification since 3");
+    }
+
+    #[test]
+    fn what_says_nothing_changes_nothing() {
+        assert_eq!(after(&["SubagentStop", "PreCompact", "Whatever"]), "nothing");
+        assert_eq!(after(&["UserPromptSubmit", "PreCompact", "SessionStart=compact"]), "UserPromptSubmit since 0");
+    }
+
+    #[test]
+    fn a_conversation_that_is_left_is_forgotten_and_one_that_ends_is_not() {
+        assert_eq!(after(&["Stop", "SessionEnd=clear"]), "nothing");
+        assert_eq!(after(&["Stop", "SessionEnd=logout"]), "SessionEnd since 1");
+    }
+
+    #[test]
+    fn a_prompt_hides_behind_nothing_that_goes_on_beside_it() {
+        let asked = ["UserPromptSubmit", "PermissionRequest(Bash)"];
+        for beside in
+            ["Notification=permission_prompt", "PostToolUse(Read)", "PreToolUse(Bash)@sub", "PostToolUse(Bash)@sub"]
+        {
+            assert_eq!(after(&[&asked[..], &[beside]].concat()), "PermissionRequest since 1", "{beside}");
+        }
+        for answer in ["PostToolUse(Bash)", "PostToolUseFailure(Bash)", "PreToolUse(Read)", "UserPromptSubmit", "Stop"]
+        {
+            let name = event(answer).name;
+            assert_eq!(after(&[&asked[..], &[answer]].concat()), format!("{name} since 2"));
+        }
+        let of_a_subagent = ["PermissionRequest(Bash)@sub", "PostToolUse(Bash)@sub"];
+        assert_eq!(after(&of_a_subagent), "PostToolUse since 1");
+    }
+
+    #[test]
+    fn background_work_neither_begins_a_turn_nor_ends_one() {
+        assert_eq!(after(&["Stop", "PostToolUse(Bash)@sub"]), "Stop since 0");
+        let mut stop = event("Stop");
+        stop.tasks = 2;
+        let Change::Write(note) = change(None, "claude", stop, 0, from(42)) else { panic!("is noted") };
+        let later = change(Some(&note), "claude", event("Notification=idle_prompt"), 60_000, from(42));
+        assert_eq!(later, Change::Keep);
+        assert!(matches!(change(Some(&note), "claude", event("Stop"), 1, from(42)), Change::Write(_)));
+    }
+
+    #[test]
+    fn an_event_that_comes_late_is_passed_over_unless_the_clock_was_turned() {
+        let Change::Write(note) = change(None, "claude", event("Stop"), 100_000, from(42)) else { panic!("is noted") };
+        let at = |ms| change(Some(&note), "claude", event("PreToolUse(Bash)"), ms, from(42));
+        assert_eq!(at(99_999), Change::Keep);
+        assert!(matches!(at(100_000), Change::Write(_)));
+        assert!(matches!(at(40_000), Change::Write(_)), "a minute back is no order of events");
+    }
+
+    #[test]
+    fn the_agent_and_not_its_shell_is_the_sender() {
+        let Change::Write(note) = change(None, "claude", event("Stop"), 0, from(42)) else { panic!("is noted") };
+        assert_eq!(note.sender, Some(ProcessId { pid: 42, start: 7 }));
+        assert_eq!(note.ancestors.iter().map(|id| id.pid).collect::<Vec<_>>(), [43, 42, 1]);
+    }
+
+    #[test]
+    fn each_conversation_has_a_file_of_its_own() {
+        let with_id = |id: &str| Event { conversation: Some(id.to_owned()), ..event("Stop") };
+        let names = [
+            file_name("claude", &with_id("a"), &from(42)),
+            file_name("claude", &with_id("b"), &from(42)),
+            file_name("codex", &with_id("a"), &from(42)),
+            file_name("claude", &event("Stop"), &from(42)),
+            file_name("claude", &event("Stop"), &from(52)),
+        ];
+        let different: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
+        assert!(names.iter().all(|name| name.len() == 37 && name.ends_with(".json")), "{names:?}");
+        assert_eq!(file_name("claude", &with_id("a"), &from(52)), names[0], "a conversation is resumed elsewhere");
+    }
+}

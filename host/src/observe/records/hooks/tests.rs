@@ -1,0 +1,192 @@
+//! Which agent a note belongs to, and what is made of it by the policy.
+
+use super::event::Event;
+use super::note::{Change, change, file_name};
+use super::*;
+use crate::clock::{Clock as _, SystemClock};
+use crate::observe::facts::Claim;
+use crate::observe::processes::{Ancestor, Lineage, Program};
+use std::sync::Arc;
+
+/// A state directory with notes.
+struct Desk {
+    state: tempfile::TempDir,
+    reader: Hooks,
+}
+
+fn machine() -> Machine {
+    Machine { boot_id: "boot".to_owned(), pid_namespace: "pid:[1]".to_owned() }
+}
+
+fn id(pid: u32) -> ProcessId {
+    ProcessId { pid, start: u64::from(pid) * 10 }
+}
+
+/// An agent with these processes.
+fn subject(kind: &str, pids: &[u32]) -> Subject {
+    let unknown = || Err("unknown".to_owned());
+    let program = Arc::new(Program {
+        exe: unknown().map(|()| PathBuf::new()),
+        argv: Err(String::new()),
+        cwd: Err(String::new()),
+        env: Err(String::new()),
+        uid: None,
+    });
+    let processes = pids.iter().map(|&pid| (id(pid), Arc::clone(&program))).collect();
+    Subject { kind: kind.into(), processes, started_at_ms: 0 }
+}
+
+fn event(name: &str, conversation: &str) -> Event {
+    Event { name: name.into(), conversation: Some(conversation.into()), ..Event::default() }
+}
+
+impl Desk {
+    fn new() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        fs::create_dir(state.path().join(FOLDER)).unwrap();
+        let reader = Hooks::new(state.path(), machine());
+        Self { state, reader }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.state.path().join(FOLDER)
+    }
+
+    /// Notes an event that a process with these ancestors has sent.
+    fn send(&self, kind: &str, event: Event, at_ms: u64, ancestors: &[u32]) {
+        self.send_from(machine(), kind, event, at_ms, ancestors);
+    }
+
+    fn send_from(&self, machine: Machine, kind: &str, event: Event, at_ms: u64, ancestors: &[u32]) {
+        let ancestors = ancestors.iter().map(|&pid| Ancestor { id: id(pid), comm: "node".to_owned() }).collect();
+        let from = Lineage { machine, ancestors };
+        let file = self.folder().join(file_name(kind, &event, &from));
+        let Change::Write(note) = change(read_note(&file).as_ref(), kind, event, at_ms, from) else {
+            panic!("is noted")
+        };
+        // As the writer does it: a new file takes the old one's place.
+        let new = self.folder().join("new");
+        fs::write(&new, serde_json::to_vec(&note).unwrap()).unwrap();
+        fs::rename(new, file).unwrap();
+    }
+
+    /// The words that are heard of each of the agents.
+    fn hear(&mut self, subjects: &[Subject]) -> Vec<Vec<String>> {
+        let subjects: Vec<&Subject> = subjects.iter().collect();
+        let found = self.reader.read(&subjects, SystemClock::default().now());
+        found.into_iter().map(|said| said.evidence.into_iter().map(|evidence| evidence.word).collect()).collect()
+    }
+}
+
+#[test]
+fn a_note_belongs_to_the_nearest_agent_that_its_sender_descends_from() {
+    let mut desk = Desk::new();
+    desk.send("codex", event("Stop", "a"), 1, &[99, 52, 42, 1]);
+    let agents = [subject("claude", &[42]), subject("codex", &[51, 52])];
+    assert_eq!(desk.hear(&agents), [vec![], vec!["Stop".to_owned()]]);
+    assert_eq!(desk.hear(&agents[..1]), [Vec::<String>::new()], "one that is no row speaks for nobody else");
+    let declared = [subject("process", &[52])];
+    assert_eq!(desk.hear(&declared), [["Stop"]], "one that was not recognised may be of any kind");
+}
+
+#[test]
+fn a_pid_alone_is_nobody() {
+    let mut desk = Desk::new();
+    desk.send("claude", event("Stop", "a"), 1, &[42]);
+    let mut other = subject("claude", &[42]);
+    other.processes[0].0.start += 1;
+    assert_eq!(desk.hear(&[other]), [Vec::<String>::new()]);
+    let restarted = Machine { boot_id: "another".to_owned(), ..machine() };
+    desk.send_from(restarted, "claude", event("Stop", "b"), 1, &[43]);
+    let contained = Machine { pid_namespace: "pid:[2]".to_owned(), ..machine() };
+    desk.send_from(contained, "claude", event("Stop", "c"), 1, &[44]);
+    let agents = [subject("claude", &[43]), subject("claude", &[44])];
+    assert_eq!(desk.hear(&agents), [Vec::<String>::new(), Vec::new()]);
+}
+
+#[test]
+fn what_changes_is_read_and_what_is_gone_is_forgotten() {
+    let mut desk = Desk::new();
+    let agent = [subject("claude", &[42])];
+    assert_eq!(desk.hear(&agent), [Vec::<String>::new()]);
+    desk.send("claude", event("UserPromptSubmit", "a"), 1, &[42]);
+    assert_eq!(desk.hear(&agent), [["UserPromptSubmit"]]);
+    desk.send("claude", event("PostToolUse", "a"), 2, &[42]);
+    assert_eq!(desk.hear(&agent), [["UserPromptSubmit", "PostToolUse"]]);
+    desk.send("claude", event("Stop", "a"), 3, &[42]);
+    assert_eq!(desk.hear(&agent), [["Stop"]]);
+    fs::remove_dir_all(desk.folder()).unwrap();
+    assert_eq!(desk.hear(&agent), [Vec::<String>::new()]);
+}
+
+#[test]
+fn a_folder_that_has_not_changed_is_not_read_again() {
+    let mut desk = Desk::new();
+    let agent = [subject("claude", &[42])];
+    desk.send("claude", event("Stop", "a"), 1, &[42]);
+    let later = Moment { unix_ms: SystemClock::default().now().unix_ms + 10_000, steady: Duration::ZERO };
+    desk.reader.refresh(later);
+    assert!(desk.reader.read.is_some());
+    desk.reader.notes.clear();
+    assert_eq!(desk.hear(&agent), [Vec::<String>::new()], "what was known counts");
+    desk.send("claude", event("Stop", "b"), 1, &[42]);
+    assert_eq!(desk.hear(&agent), [["Stop", "Stop"]]);
+}
+
+#[test]
+fn what_is_no_note_says_nothing() {
+    let mut desk = Desk::new();
+    let folder = desk.folder();
+    fs::write(folder.join("bad.json"), "{").unwrap();
+    fs::write(folder.join("other.json"), "{\"kind\": \"claude\"}").unwrap();
+    fs::write(folder.join("large.json"), vec![b' '; usize::try_from(LARGEST).unwrap() + 1]).unwrap();
+    fs::create_dir(folder.join("folder.json")).unwrap();
+    #[cfg(unix)]
+    crate::files::make_pipe(&folder.join("pipe.json"));
+    desk.send("claude", event("Stop", "a"), 1, &[42]);
+    assert_eq!(desk.hear(&[subject("claude", &[42])]), [["Stop"]]);
+}
+
+#[test]
+fn of_very_many_notes_the_newest_are_read() {
+    let mut desk = Desk::new();
+    for n in 0..MOST + 5 {
+        fs::write(desk.folder().join(format!("{n}.json")), "{}").unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    desk.send("claude", event("Stop", "a"), 1, &[42]);
+    assert_eq!(desk.hear(&[subject("claude", &[42])]), [["Stop"]]);
+    assert_eq!(desk.reader.notes.len(), MOST);
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_told_of_agents_that_could_have_sent_something() {
+    let state = tempfile::tempdir().unwrap();
+    fs::write(state.path().join(FOLDER), "a file").unwrap();
+    let mut reader = Hooks::new(state.path(), machine());
+    let (claude, aider) = (subject("claude", &[42]), subject("aider", &[43]));
+    let found = reader.read(&[&claude, &aider], SystemClock::default().now());
+    assert!(found[0].unmeasured[0].reason.contains("cannot be read"), "{found:#?}");
+    assert_eq!(found[1], Testimony::default());
+}
+
+#[test]
+fn evidence_has_the_events_word_and_time() {
+    let mut desk = Desk::new();
+    let asked = Event { tool: Some("Bash".into()), ..event("PermissionRequest", "a") };
+    desk.send("claude", asked, 1234, &[42]);
+    let status = Event { about: Some("frobnicating".into()), ..event("session.status", "b") };
+    desk.send("opencode", status, 5, &[43]);
+    let agents = [subject("claude", &[42]), subject("opencode", &[43])];
+    let found = desk.reader.read(&[&agents[0], &agents[1]], SystemClock::default().now());
+    let evidence = |claim, word: &str, detail: Option<&str>, at_ms| Evidence {
+        source: Source::Hook,
+        claim,
+        word: word.to_owned(),
+        detail: detail.map(str::to_owned),
+        at_ms,
+    };
+    let asked = evidence(Claim::Waiting, "PermissionRequest", Some("permission: Bash"), 1234);
+    assert_eq!(found[0].evidence, [asked]);
+    assert_eq!(found[1].evidence, [evidence(Claim::Unknown, "session.status frobnicating", None, 5)]);
+}

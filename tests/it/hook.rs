@@ -1,0 +1,344 @@
+//! `headcount hook`: what agents tell, whatever they send, and how they are brought to tell it.
+
+use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, until};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a hook may take on a machine that is busy with other tests; alone it takes milliseconds.
+const QUICK: Duration = Duration::from_secs(2);
+
+/// Has the executable take an event from stdin, and holds that it is quick, silent and content.
+fn take(mut command: Command, event: &[u8]) {
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    // It need not read all of it.
+    let _ = child.stdin.take().unwrap().write_all(event);
+    is_quick_and_silent(child, start);
+}
+
+fn is_quick_and_silent(mut child: Child, start: Instant) {
+    let code = ended(&mut child, PATIENCE);
+    let took = start.elapsed();
+    let said = child.wait_with_output().unwrap();
+    assert_eq!(
+        (code, said.stdout.len(), said.stderr.len()),
+        (Some(0), 0, 0),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    assert!(took < QUICK, "it took {took:?}");
+}
+
+/// The notes that are kept.
+fn notes(state: &Path) -> Vec<PathBuf> {
+    fs::read_dir(state.join("hooks")).map_or_else(|_| vec![], |all| all.map(|entry| entry.unwrap().path()).collect())
+}
+
+fn event(name: &str) -> Value {
+    json!({"session_id": "s", "transcript_path": "/secret", "cwd": "/secret", "hook_event_name": name, "prompt": "secret"})
+}
+
+#[test]
+fn whatever_is_sent_is_taken_quickly_and_in_silence() {
+    let world = World::new();
+    let huge = json!({"hook_event_name": "Stop", "prompt": "x".repeat(8 << 20)}).to_string();
+    let whole = event("Stop").to_string();
+    let deep = "[".repeat(100_000);
+    for bytes in [
+        &b""[..],
+        b"\0\xff\xfe",
+        b"null",
+        b"[]",
+        b"{\"hook_event_name\":",
+        b"{\"hook_event_name\":7}",
+        deep.as_bytes(),
+        huge.as_bytes(),
+        whole.as_bytes(),
+        &whole.as_bytes()[..30],
+        "{\"hook_event_name\":\"\u{1b}[2J\"}".as_bytes(),
+    ] {
+        for kind in ["claude", "codex", "gemini", "cursor", "opencode", "aider", "--version", "\u{1b}[2J", ""] {
+            take(world.command(&["hook", kind]), bytes);
+        }
+    }
+}
+
+#[test]
+fn whatever_it_is_asked_it_does_not_complain() {
+    let world = World::new();
+    for args in [
+        &["hook"][..],
+        &["hook", "--bogus"],
+        &["hook", "claude", "--bogus", "-x"],
+        &["hook", "codex", "{"],
+        &["hook", "-"],
+    ] {
+        take(world.command(args), b"{}");
+    }
+    let mut closed = world.command(&["hook", "claude"]);
+    let start = Instant::now();
+    is_quick_and_silent(closed.stdin(Stdio::null()).spawn().unwrap(), start);
+}
+
+#[test]
+fn an_event_counts_though_its_end_never_comes() {
+    let world = World::new();
+    let start = Instant::now();
+    let mut child = world.command(&["hook", "claude"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(event("Stop").to_string().as_bytes()).unwrap();
+    is_quick_and_silent(child, start);
+    drop(stdin);
+    assert_eq!(notes(&world.state()).len(), 1);
+    let mut endless = world.command(&["hook", "claude"]);
+    let start = Instant::now();
+    is_quick_and_silent(endless.stdin(fs::File::open("/dev/zero").unwrap()).spawn().unwrap(), start);
+}
+
+#[test]
+fn where_nothing_can_be_kept_it_does_not_complain() {
+    let world = World::new();
+    let stop = event("Stop").to_string();
+    let with_state = |state: &Path| {
+        let mut command = world.command(&["hook", "claude"]);
+        command.env("HEADCOUNT_STATE_DIR", state);
+        take(command, stop.as_bytes());
+    };
+    let file = world.write("a file", "");
+    with_state(&file);
+    with_state(Path::new("/proc/headcount"));
+    with_state(Path::new("/dev/full"));
+    let mut homeless = world.command(&["hook", "claude"]);
+    homeless.env_remove("HOME").env("XDG_STATE_HOME", "relative").env("HEADCOUNT_STATE_DIR", "/dev/null/x");
+    take(homeless, stop.as_bytes());
+    let folder = world.path("state/hooks");
+    fs::create_dir_all(folder.join("x")).unwrap();
+    for broken in ["not an event at all", "{"] {
+        let mut broken_config = world.command(&["hook", "claude"]);
+        broken_config.env("HEADCOUNT_CONFIG", world.write("broken.toml", broken)).env("RUST_BACKTRACE", "1");
+        take(broken_config, stop.as_bytes());
+    }
+    assert_eq!(notes(&world.state()).len(), 1, "what is configured is no matter for it");
+}
+
+#[test]
+fn of_an_event_no_more_is_kept_than_is_needed() {
+    let world = World::new();
+    let mut asked = event("PermissionRequest");
+    asked["tool_name"] = "Bash".into();
+    asked["tool_input"] = json!({"command": "secret"});
+    take(world.command(&["hook", "claude"]), asked.to_string().as_bytes());
+    let notes = notes(&world.state());
+    let kept = fs::read_to_string(&notes[0]).unwrap();
+    assert!(notes.len() == 1 && kept.contains("PermissionRequest") && kept.contains("Bash"), "{kept}");
+    assert!(!kept.contains("secret"), "{kept}");
+    let notify = json!({"type": "agent-turn-complete", "thread-id": "t", "input-messages": ["secret"]}).to_string();
+    assert_eq!(finish(world.command(&["hook", "codex", &notify])).code, Some(0));
+    assert_eq!(crate::hook::notes(&world.state()).len(), 2);
+}
+
+/// A shell that is taken for an agent of this kind, and runs hooks as its children: a line to its stdin is an event.
+struct Agent(Child);
+
+impl Agent {
+    fn start(world: &World, kind: &str) -> Self {
+        let project = world.path("shop");
+        headcount_tests::repository(&project);
+        let mut command = Command::new("/bin/sh");
+        // The hooks in a shell of their own, as agents run them.
+        let script = format!(
+            "while read -r event; do printf %s \"$event\" | sh -c '\"{HEADCOUNT}\" hook {kind}; :'; echo; done"
+        );
+        command.arg0(kind).args(["-c", &script]).current_dir(project);
+        command.env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self(headcount_tests::spawn(&mut command))
+    }
+
+    /// Sends an event and waits until it is noted.
+    fn send(&mut self, event: &Value) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{event}").unwrap();
+        let mut line = [0];
+        std::io::Read::read_exact(self.0.stdout.as_mut().unwrap(), &mut line).unwrap();
+    }
+
+    /// What is said of its activity.
+    fn activity(&self, world: &World) -> Value {
+        let reports = world.run(&["status", "--json"]).json();
+        let agents = reports["reports"].as_array().unwrap().iter().flat_map(|r| r["agents"].as_array().unwrap());
+        let mine = agents.into_iter().find(|agent| agent["process_id"] == self.0.id());
+        mine.unwrap_or_else(|| panic!("{reports:#}"))["activity"].clone()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It ends with its stdin.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    let with_tool = |name: &str| {
+        let mut event = event(name);
+        event["tool_name"] = "Bash".into();
+        event
+    };
+    agent.send(&event("UserPromptSubmit"));
+    agent.send(&with_tool("PermissionRequest"));
+    let waits = agent.activity(&world);
+    assert_eq!(
+        (&waits["state"], &waits["reason"]),
+        (&"waiting_for_input".into(), &"permission: Bash".into()),
+        "{waits:#}"
+    );
+    assert_eq!((&waits["decided_by"], &waits["inferred"]), (&"hook".into(), &false.into()));
+    agent.send(&with_tool("PostToolUse"));
+    let works = agent.activity(&world);
+    assert_eq!((&works["state"], &works["reason"]), (&"working".into(), &"PostToolUse".into()), "{works:#}");
+    agent.send(&event("Stop"));
+    assert_eq!(agent.activity(&world)["state"], "idle");
+}
+
+#[test]
+fn agents_in_one_folder_are_told_apart() {
+    let world = World::new();
+    let mut agents = [Agent::start(&world, "claude"), Agent::start(&world, "claude")];
+    for (agent, (id, name)) in agents.iter_mut().zip([("a", "PermissionRequest"), ("b", "Stop")]) {
+        let mut event = event(name);
+        event["session_id"] = id.into();
+        agent.send(&event);
+    }
+    assert_eq!(agents.each_ref().map(|agent| agent.activity(&world)["state"].clone()), ["waiting_for_input", "idle"]);
+}
+
+#[test]
+fn what_was_told_of_an_agent_that_has_ended_is_told_of_no_other() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    agent.send(&event("PermissionRequest"));
+    drop(agent);
+    let next = Agent::start(&world, "claude");
+    until("it runs", || next.activity(&world).is_object());
+    assert_eq!(next.activity(&world)["decided_by"], "process");
+}
+
+/// A file's bytes and mode.
+fn file(path: &Path) -> (Vec<u8>, u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    (fs::read(path).unwrap(), fs::metadata(path).unwrap().permissions().mode() & 0o777)
+}
+
+#[test]
+fn hooks_are_installed_once_and_uninstalled_without_a_trace() {
+    let world = World::new();
+    let text = "{\n    \"model\": \"opus\",\n    \"hooks\": {\n        \"Stop\": [ { \"hooks\": [ {\"type\":\"command\",\"command\":\"say done\"} ] } ]\n    },\n    \"x\": 1.50\n}";
+    for (kind, name, text) in [
+        ("claude", ".claude/settings.json", text),
+        ("codex", ".codex/hooks.json", "{}"),
+        ("gemini", ".gemini/settings.json", "{\"theme\":\"é\"}\n"),
+        (
+            "cursor",
+            ".cursor/hooks.json",
+            "{\n\t\"version\": 1,\n\t\"hooks\": {\n\t\t\"stop\": [{ \"command\": \"./x\" }]\n\t}\n}\n",
+        ),
+    ] {
+        let path = world.write(name, text);
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+        let before = file(&path);
+        let shown = world.run(&["hook", "install", kind, "--dry-run"]);
+        assert_eq!((shown.code, file(&path) == before), (Some(0), true), "{}", shown.stderr);
+        let done = world.run(&["hook", "install", kind]);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert!(
+            done.stdout.contains(&format!("{HEADCOUNT} hook {kind}")) && done.stdout.contains("@@"),
+            "{}",
+            done.stdout
+        );
+        assert!(done.stdout.contains("+") && shown.stdout.starts_with("--- "), "{}", shown.stdout);
+        let (with, mode) = file(&path);
+        let settings: Value = serde_json::from_slice(&with).unwrap();
+        assert_eq!((mode, settings["hooks"].as_object().unwrap().len() >= 6), (0o640, true));
+        let again = world.run(&["hook", "install", kind]);
+        assert!(again.stdout.contains("is installed already") && file(&path).0 == with, "{}", again.stdout);
+        assert_eq!(world.run(&["hook", "uninstall", kind]).code, Some(0));
+        assert_eq!(file(&path), before, "{kind}");
+        assert!(world.run(&["hook", "uninstall", kind]).stdout.contains("is not installed"));
+    }
+}
+
+#[test]
+fn what_install_made_is_gone_after_uninstall() {
+    let world = World::new();
+    for (kind, name) in [
+        ("claude", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("cursor", ".cursor/hooks.json"),
+        ("opencode", ".config/opencode/plugins/headcount.js"),
+    ] {
+        for project in [&[][..], &["--project"]] {
+            let name = match (kind, project) {
+                ("claude", ["--project"]) => ".claude/settings.local.json",
+                ("opencode", ["--project"]) => ".opencode/plugins/headcount.js",
+                _ => name,
+            };
+            let ran = |what: &str| world.run(&[&["hook", what, kind], project].concat());
+            let done = ran("install");
+            assert_eq!(done.code, Some(0), "{}", done.stderr);
+            assert!(fs::read_to_string(world.path(name)).unwrap().contains(HEADCOUNT), "{name}");
+            assert!(ran("install").stdout.contains("is installed already"));
+            assert_eq!(ran("uninstall").code, Some(0));
+            assert!(!world.path(name).exists(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_link_stays_a_link_and_its_file_is_changed() {
+    let world = World::new();
+    let target = world.write("dotfiles/claude.json", "{}\n");
+    let link = world.path(".claude/settings.json");
+    fs::create_dir(world.path(".claude")).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let done = world.run(&["hook", "install", "claude"]);
+    assert!(done.stdout.contains("a link to") && done.stdout.contains("dotfiles/claude.json"), "{done:?}");
+    assert!(link.is_symlink() && fs::read_to_string(&target).unwrap().contains("hook claude"));
+    world.run(&["hook", "uninstall", "claude"]);
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&target).unwrap(), "{}\n");
+    fs::remove_file(&target).unwrap();
+    let dangling = world.run(&["hook", "install", "claude"]);
+    assert!(
+        dangling.code == Some(2) && dangling.stderr.contains("is a link to a file that is not there"),
+        "{dangling:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_changed_safely_is_left_as_it_is_with_a_sentence() {
+    let world = World::new();
+    for (kind, name, text, said) in [
+        ("claude", ".claude/settings.json", "{ // mine\n}", "is no JSON"),
+        ("gemini", ".gemini/settings.json", "[]", "no JSON object"),
+        ("codex", ".codex/hooks.json", "{\"hooks\": []}", "no list of hooks"),
+        ("opencode", ".config/opencode/plugins/headcount.js", "// mine", "not written by headcount"),
+    ] {
+        let path = world.write(name, text);
+        let ran = world.run(&["hook", "install", kind]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.stderr.contains(said) && ran.stderr.contains(name), "{}", ran.stderr);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    let unknown = world.run(&["hook", "install", "aider"]);
+    assert!(unknown.code == Some(64) && unknown.stderr.contains("claude"), "{unknown:?}");
+}
