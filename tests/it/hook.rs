@@ -116,8 +116,11 @@ fn where_nothing_can_be_kept_it_does_not_complain() {
     let mut homeless = world.command(&["hook", "claude"]);
     homeless.env_remove("HOME").env("XDG_STATE_HOME", "relative").env("HEADCOUNT_STATE_DIR", "/dev/null/x");
     take(homeless, stop.as_bytes());
-    let folder = world.path("state/hooks");
-    fs::create_dir_all(folder.join("x")).unwrap();
+    let mut limited = Command::new("/bin/sh");
+    limited.args(["-c", "ulimit -f 0; exec \"$0\" hook claude", HEADCOUNT]).env_clear();
+    limited.env("HEADCOUNT_STATE_DIR", world.path("small")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    take(limited, stop.as_bytes());
+    assert_eq!(notes(&world.path("small")), Vec::<PathBuf>::new(), "and nothing half written is left");
     for broken in ["not an event at all", "{"] {
         let mut broken_config = world.command(&["hook", "claude"]);
         broken_config.env("HEADCOUNT_CONFIG", world.write("broken.toml", broken)).env("RUST_BACKTRACE", "1");

@@ -16,8 +16,8 @@ use std::process::ExitCode;
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The kind of agent, and the event unless it comes on stdin; it prints nothing and ends with 0 whatever happens
-    #[arg(value_name = "KIND [EVENT]", trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The kind of agent, then the event unless it comes on stdin; it prints nothing and ends with 0 whatever happens
+    #[arg(value_name = "KIND", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 

@@ -1,5 +1,5 @@
-//! An event from stdin: at most so many bytes, and for so long. What has come by then is the event: some agents never close
-//! the pipe, and some send a whole file along.
+//! An event from stdin: at most so many bytes, and for so long. What has come by then is the event: some agents never
+//! close the pipe, and some send a whole file along.
 
 use crate::clock::{Clock as _, SystemClock};
 use std::io::{self, Read};

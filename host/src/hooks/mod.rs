@@ -1,6 +1,6 @@
 //! What agents tell of themselves: taking their events, and arranging that they send them.
 //!
-//! An agent runs `headcount hook KIND` as its child at each event, and waits for it. So taking one is quick and silent and
+//! An agent runs `headcount hook KIND` as its child at each event, and waits for it. So taking one is quick and silent, and
 //! never fails: whatever is wrong with the event, the disk or the machine is the agent's no more than ours.
 
 mod desk;
@@ -23,13 +23,14 @@ const ARRIVES: Duration = Duration::from_millis(200);
 /// How long all may take: a disk that does not answer holds nobody up.
 const ENDS: Duration = Duration::from_millis(230);
 
-/// Takes one event. `words`: the kind of the agent, and the event itself, unless it comes on stdin. Without a kind that is known,
-/// nothing is noted.
+/// Takes one event. `words`: the kind of the agent, and the event itself, unless it comes on stdin. Without a kind that is
+/// known, nothing is noted.
 ///
 /// It always comes back, in under a quarter of a second, and prints nothing.
 pub fn receive(words: &[OsString]) {
     let Some(kind) = words.first().and_then(|word| KINDS.into_iter().find(|kind| word == kind)) else { return };
     std::panic::set_hook(Box::new(|_| {}));
+    survive_limits();
     let clock = SystemClock::default();
     let at_ms = clock.now().unix_ms;
     let event = match words.get(1) {
@@ -48,6 +49,17 @@ pub fn receive(words: &[OsString]) {
         let _ = end.recv_timeout(ENDS.saturating_sub(clock.now().steady));
     }
 }
+
+/// A file that may not grow is an error like any other, and no reason to be ended.
+#[cfg(unix)]
+fn survive_limits() {
+    use nix::sys::signal::{SigSet, Signal};
+    // It can only fail for a signal that does not exist.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
+}
+
+#[cfg(not(unix))]
+fn survive_limits() {}
 
 fn note(kind: &str, event: &[u8], at_ms: u64) -> anyhow::Result<()> {
     let Some(event) = Event::parse(event) else { return Ok(()) };

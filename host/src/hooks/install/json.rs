@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// Adds an element at the end of the object or list at `to`: a member where there is a `key`. It is laid out as the text is.
+/// Adds an element at the end of the object or list at `to`: a member where there is a `key`. It is laid out as the text.
 pub fn append(text: &str, to: &Place, key: Option<&str>, value: &Value) -> String {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let elements = to.elements();

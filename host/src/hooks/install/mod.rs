@@ -1,5 +1,5 @@
-//! Arranging that an agent sends its events: a line for each event in its settings, or a plugin. Nothing else in the file changes,
-//! and what was put in can be taken out without a trace.
+//! Arranging that an agent sends its events: an entry for each event in its settings, or a plugin. Nothing else in the file
+//! changes, and what was put in can be taken out without a trace.
 
 mod difference;
 mod json;

@@ -27,8 +27,8 @@ impl Shape {
     }
 }
 
-/// `text` with the command at each of the events; the same where it is there already. What an earlier install has put in for
-/// another path of headcount goes.
+/// `text` with the command at each of the events; the same where it is there already. What an earlier install has put in
+/// for another path of headcount goes.
 ///
 /// # Errors
 /// It is no JSON, or something else stands where hooks should.

@@ -49,7 +49,7 @@ const CODEX: [&str; 6] = ["SessionStart", "UserPromptSubmit", "PreToolUse", "Per
 const GEMINI: [&str; 7] =
     ["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "Notification", "AfterAgent", "SessionEnd"];
 
-/// Of those that ask whether something may be done only the one that no turn begins without: an answer is expected of them.
+/// Of those that ask whether something may be done only the one that each turn begins with: an answer is expected of them.
 const CURSOR: [&str; 6] =
     ["sessionStart", "beforeSubmitPrompt", "postToolUse", "postToolUseFailure", "stop", "sessionEnd"];
 
@@ -118,8 +118,8 @@ impl Way {
         }
     }
 
-    /// What the file is to hold so that it does not any more; `None`: the file is to go. Of settings that is one which install
-    /// has made, or which says as little; unless it `is_linked`, and so is kept elsewhere by the user.
+    /// What the file is to hold so that it does not any more; `None`: the file is to go. Of settings that is one which
+    /// install has made, or which says as little; unless it `is_linked`, and so is kept elsewhere by the user.
     ///
     /// # Errors
     /// As [`installed`](Self::installed).

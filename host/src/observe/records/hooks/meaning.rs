@@ -1,7 +1,7 @@
 //! What each agent's events say of it.
 //!
-//! An event that is not known says nothing: most that agents add are about files and settings, and not about what the agent
-//! does. Only where a known event tells a status in a word that is not known, what the agent does is unknown.
+//! An event that is not known says nothing: most that agents add are about files and settings, and not about what the
+//! agent does. Only where a known event tells a status in a word that is not known, what the agent does is unknown.
 
 use super::event::Event;
 use crate::observe::facts::Claim;

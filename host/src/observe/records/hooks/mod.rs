@@ -1,7 +1,8 @@
-//! The events that agents send by their hooks: `headcount hook` notes them, a file for each conversation, and they are read here.
+//! The events that agents send by their hooks: `headcount hook` notes them, a file for each conversation, and they are
+//! read here.
 //!
-//! A note belongs to the agent that is the nearest ancestor of the process which sent it, by identity. Whatever else a note
-//! says of itself counts for nothing: neither its folder nor its age.
+//! A note belongs to the agent that is the nearest ancestor of the process which sent it, by identity. Nothing else ties it
+//! to an agent: neither the conversation's id nor the folder that it is about.
 
 pub mod event;
 pub mod meaning;
@@ -43,7 +44,7 @@ pub struct Hooks {
     failure: Option<String>,
 }
 
-/// What changes when a file does. A note is never written over: each is a file of its own that takes the place of the last.
+/// What changes when a file does. A note is never written over: each is a file of its own that takes the last one's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: Duration,
@@ -132,8 +133,8 @@ impl Records for Hooks {
     }
 }
 
-/// Whether an agent of one kind may send the events of another: only where it was not recognised. An agent that is none to us
-/// and runs inside another one must not speak for it.
+/// Whether an agent of one kind may send the events of another: only where it was not recognised. An agent that has no row
+/// of its own and runs inside another one must not speak for it.
 fn may_send(agent: &str, events: &str) -> bool {
     agent == events || !KINDS.contains(&agent)
 }

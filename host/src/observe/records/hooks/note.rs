@@ -90,9 +90,10 @@ fn says_less(event: &Event, now: &Meaning, before: &Event, then: &Meaning) -> bo
     match (then.claim, now.claim) {
         // A prompt is announced a second time, and without the tool's name.
         (Claim::Waiting, Claim::Waiting) => before.tool.is_some() && event.tool.is_none(),
-        // Tools that run beside the one that has to wait.
+        // Tools that run beside the one that has to wait. OpenCode tells of the answer too.
         (Claim::Waiting, Claim::Working) if event.tool.is_some() => {
             event.subagent != before.subagent
+                || event.name.starts_with("tool.execute.")
                 || (meaning::ends_tool(event) && before.tool.is_some() && before.tool != event.tool)
         }
         // A subagent in the background begins no turn.
@@ -143,9 +144,13 @@ mod tests {
 
     /// What is noted after these events, a second apart: `NAME since SECOND`.
     fn after(events: &[&str]) -> String {
+        after_of("claude", events)
+    }
+
+    fn after_of(kind: &str, events: &[&str]) -> String {
         let mut note = None;
         for (second, text) in events.iter().enumerate() {
-            match change(note.as_ref(), "claude", event(text), second as u64 * 1000, from(42)) {
+            match change(note.as_ref(), kind, event(text), second as u64 * 1000, from(42)) {
                 Change::Keep => {}
                 Change::Forget => note = None,
                 Change::Write(new) => note = Some(*new),
@@ -188,6 +193,10 @@ mod tests {
             let name = event(answer).name;
             assert_eq!(after(&[&asked[..], &[answer]].concat()), format!("{name} since 2"));
         }
+        let asked = ["session.status=busy", "permission.asked(bash)", "tool.execute.before(read)"];
+        assert_eq!(after_of("opencode", &asked), "permission.asked since 1");
+        let answered = [&asked[..], &["permission.replied"]].concat();
+        assert_eq!(after_of("opencode", &answered), "permission.replied since 3");
         let of_a_subagent = ["PermissionRequest(Bash)@sub", "PostToolUse(Bash)@sub"];
         assert_eq!(after(&of_a_subagent), "PostToolUse since 1");
     }
