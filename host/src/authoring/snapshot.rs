@@ -118,8 +118,8 @@ pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authoring::sample;
     use crate::judge::Judgement;
+    use crate::judge::sample;
     use crate::report;
     use serde_json::Value;
     use std::fs;

@@ -14,6 +14,7 @@ mod outcome;
 mod panic;
 mod reload;
 mod rows;
+pub mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -103,11 +104,20 @@ impl Judge {
         self.follower = Follower::start(runtime, chain, Arc::clone(&self.clock), changed);
     }
 
+    /// What the whole chain makes of a made-up session, whichever sessions its policies are for: one evaluation for each.
+    pub fn try_out(&self) -> Judgement {
+        self.run(&sample::session(sample::TRIAL), |_| true)
+    }
+
     /// Runs the chain over one snapshot. Blocks for as long as the policies take: never call it on an async thread.
     pub fn judge(&self, facts: &Snapshot) -> Judgement {
+        self.run(facts, |place| place.judges(&facts.session))
+    }
+
+    fn run(&self, facts: &Snapshot, takes_part: impl Fn(&Place) -> bool) -> Judgement {
         rows::with_snapshot(facts, |snapshot| {
             let mut judgement = Judgement::default();
-            for link in self.chain.iter().filter(|link| link.place.judges(&facts.session)) {
+            for link in self.chain.iter().filter(|link| takes_part(&link.place)) {
                 let state = link.state();
                 let start = self.clock.now().steady;
                 let called = state.evaluate(&self.runtime, facts, snapshot, judgement.verdict.as_ref());

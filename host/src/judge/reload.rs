@@ -4,10 +4,12 @@
 use super::judgement::Stale;
 use super::link::{Link, State};
 use super::load::read;
-use super::{Outcome, Runtime, digest};
+use super::{Outcome, Policy, Runtime, digest, rows, sample};
 use crate::clock::Clock;
+use crate::config::Mode;
 use notify::{Event, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -38,12 +40,12 @@ impl Follower {
             return None;
         }
         let (changed, changes) = mpsc::channel();
-        let watcher = watch(&folders, &changed);
+        let watcher = watch(&folders, &names(&chain), &changed);
         drop(changed);
         let follow = move || {
             while wait(&changes) {
-                for link in chain.iter() {
-                    look(&runtime, link, clock.now().unix_ms);
+                for place in 0..chain.len() {
+                    look(&runtime, &chain, place, clock.now().unix_ms);
                 }
                 runtime.keep();
                 told(&chain);
@@ -64,6 +66,13 @@ impl Follower {
     }
 }
 
+/// The names of the files, and of the folders that they lie in: what happens to those concerns them too.
+fn names(chain: &[Link]) -> BTreeSet<OsString> {
+    let files = chain.iter().filter_map(|link| link.place.file.as_deref());
+    let names = files.flat_map(|file| [file.file_name(), file.parent().and_then(Path::file_name)]);
+    names.flatten().map(OsStr::to_owned).collect()
+}
+
 /// The folders, because a file that is replaced is another file.
 fn folders(chain: &[Link]) -> BTreeSet<PathBuf> {
     let files = chain.iter().filter_map(|link| link.place.file.as_deref());
@@ -73,10 +82,24 @@ fn folders(chain: &[Link]) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-fn watch(folders: &BTreeSet<PathBuf>, changed: &Sender<()>) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
+/// Tells `changed` of all that may concern one of `files`; other files in their folders come and go.
+fn watch(
+    folders: &BTreeSet<PathBuf>,
+    files: &BTreeSet<OsString>,
+    changed: &Sender<()>,
+) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
     let tell = |changed: Sender<()>| {
+        let files = files.clone();
+        let concerns = move |event: &notify::Result<Event>| match event {
+            Ok(Event { kind: EventKind::Access(_), .. }) => false,
+            Ok(event) => {
+                event.paths.is_empty()
+                    || event.paths.iter().any(|path| path.file_name().is_none_or(|n| files.contains(n)))
+            }
+            Err(_) => true,
+        };
         move |event: notify::Result<Event>| {
-            if !matches!(event, Ok(Event { kind: EventKind::Access(_), .. })) {
+            if concerns(&event) {
                 // The thread may have ended.
                 let _ = changed.send(());
             }
@@ -116,36 +139,70 @@ fn wait(changes: &Receiver<()>) -> bool {
     }
 }
 
-/// Looks at one file, and puts what is new in its place. A file that was refused is tried again, also with the same bytes:
-/// what was missing may have been room to compile it.
-pub(super) fn look(runtime: &Runtime, link: &Link, now_ms: u64) {
+/// Looks at the file of one place, and puts what is new there. A file that was refused is tried again, also with the same
+/// bytes: what was missing may have been room to compile it.
+pub(super) fn look(runtime: &Runtime, chain: &[Link], place: usize, now_ms: u64) {
+    let link = &chain[place];
     let Some(file) = &link.place.file else { return };
     let State { policy, stale } = link.state();
-    let loaded = read(file).and_then(|bytes| match &policy {
-        Ok(current) if current.digest == digest(&bytes) => Ok(Arc::clone(current)),
-        _ => link.place.load(runtime, &bytes).map(Arc::new),
-    });
-    match (loaded, policy) {
-        (Ok(new), Ok(old)) if new.digest == old.digest => {
-            if stale.is_some() {
-                tracing::info!(policy = %link.place.name, "its file is again the one that is in use");
-                link.set(State { policy: Ok(old), stale: None });
-            }
-        }
-        (Ok(new), _) => {
+    let Ok(old) = policy else {
+        // Nobody has the place, so that there is nobody to keep.
+        let loaded = read(file).and_then(|bytes| link.place.load(runtime, &bytes)).map(Arc::new);
+        return link.set(State { policy: loaded, stale: None });
+    };
+    match newer(runtime, chain, place, file, &old) {
+        Ok(Some(new)) => {
             tracing::info!(policy = %link.place.name, digest = %new.digest, "loaded anew");
             link.set(State { policy: Ok(new), stale: None });
         }
-        (Err(outcome), Ok(old)) => {
-            let stale = refused(&outcome, stale, now_ms);
-            tracing::warn!(policy = %link.place.name, "its new file is not used: {}", stale.reason);
-            link.set(State { policy: Ok(old), stale: Some(stale) });
+        Ok(None) if stale.is_some() => {
+            tracing::info!(policy = %link.place.name, "its file is again the one that is in use");
+            link.set(State { policy: Ok(old), stale: None });
         }
-        (Err(outcome), Err(_)) => link.set(State { policy: Err(outcome), stale: None }),
+        Ok(None) => {}
+        Err(reason) => {
+            if stale.as_ref().is_none_or(|stale| stale.reason != reason) {
+                tracing::warn!(policy = %link.place.name, "the last good file stays in use: {reason}");
+            }
+            // The first of several refusals counts.
+            let since_ms = stale.map_or(now_ms, |stale| stale.since_ms);
+            link.set(State { policy: Ok(old), stale: Some(Stale { since_ms, reason }) });
+        }
     }
 }
 
-/// Since when: the first of several refusals counts.
-fn refused(outcome: &Outcome, before: Option<Stale>, now_ms: u64) -> Stale {
-    Stale { since_ms: before.map_or(now_ms, |stale| stale.since_ms), reason: outcome.to_string() }
+/// The policy in the file, loaded and tried; `None`: it is the one that is in use.
+fn newer(
+    runtime: &Runtime,
+    chain: &[Link],
+    place: usize,
+    file: &Path,
+    old: &Policy,
+) -> Result<Option<Arc<Policy>>, String> {
+    let bytes = read(file).map_err(|outcome| outcome.to_string())?;
+    if old.digest == digest(&bytes) {
+        return Ok(None);
+    }
+    let new = chain[place].place.load(runtime, &bytes).map_err(|outcome| outcome.to_string())?;
+    let new = Arc::new(new);
+    try_out(runtime, &chain[..place], &new)?;
+    Ok(Some(new))
+}
+
+/// Has the policy judge a made-up session after those `before` it. That it declines is its own affair.
+fn try_out(runtime: &Runtime, before: &[Link], policy: &Arc<Policy>) -> Result<(), String> {
+    let facts = sample::session(sample::TRIAL);
+    rows::with_snapshot(&facts, |snapshot| {
+        let mut verdict = None;
+        for link in before.iter().filter(|link| link.place.mode == Mode::Enforce) {
+            if let Ok(sound) = link.state().evaluate(runtime, &facts, snapshot, verdict.as_ref()).answer {
+                verdict = Some(sound);
+            }
+        }
+        let state = State { policy: Ok(Arc::clone(policy)), stale: None };
+        match state.evaluate(runtime, &facts, snapshot, verdict.as_ref()).answer {
+            Ok(_) | Err(Outcome::Declined(_)) => Ok(()),
+            Err(outcome) => Err(format!("on trial {outcome}")),
+        }
+    })
 }

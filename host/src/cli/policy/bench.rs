@@ -2,10 +2,10 @@
 
 use super::SETTINGS;
 use crate::authoring::bench::{self, Costs, NoCosts, Times};
-use crate::authoring::sample;
 use crate::authoring::snapshot::SnapshotFile;
 use crate::authoring::trial::{place, settings};
 use crate::cli::printer;
+use crate::judge::sample;
 use crate::report::no_verdict;
 use crate::setup::Setup;
 use owo_colors::OwoColorize as _;
