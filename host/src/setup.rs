@@ -81,6 +81,13 @@ impl Setup {
         Self { cache: None, ..self }
     }
 
+    /// The same, but decisions are not logged: what is only tried decides nothing.
+    #[must_use]
+    pub fn without_decisions(mut self) -> Self {
+        self.loaded.config.decisions.enabled = false;
+        self
+    }
+
     /// The same; where `strict`, a policy that cannot be loaded is an error.
     #[must_use]
     pub fn strict(self, strict: bool) -> Self {

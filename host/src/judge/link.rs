@@ -14,6 +14,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+/// What the built-in policy is called, also where it could not be asked.
+const BUILTIN_NAME: &str = "built-in";
+
 /// What a policy is to do in the chain, as it is configured.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -52,7 +55,7 @@ impl Place {
             false => serde_json::Value::Object(policy.settings.clone()).to_string(),
         };
         Ok(Self {
-            name: shown(&policy.path),
+            name: if policy.is_builtin() { BUILTIN_NAME.to_owned() } else { shown(&policy.path) },
             file: (!policy.is_builtin()).then(|| policy.path.clone()),
             pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_owned()),
             settings: settings.into(),
@@ -67,7 +70,7 @@ impl Place {
     /// The built-in policy with its defaults.
     pub fn builtin() -> Self {
         Self {
-            name: config::Policy::BUILTIN.to_owned(),
+            name: BUILTIN_NAME.to_owned(),
             file: None,
             pinned: None,
             settings: "".into(),

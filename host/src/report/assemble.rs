@@ -208,7 +208,7 @@ fn session_attention(facts: &Snapshot, judgement: &Judgement, limit: usize) -> V
     let withheld = judgement.withheld.as_ref().map(|why| Attention {
         agent_id: None,
         why: clean(why),
-        action: "mend the policy, or let its failures pass with `on_error = \"open\"`".into(),
+        action: "see `headcount doctor`; mend the policy, or let its failures pass with `on_error = \"open\"`".into(),
     });
     let advice = judgement.verdict.iter().flat_map(|verdict| attention(facts, verdict, limit));
     withheld.into_iter().chain(advice).collect()
