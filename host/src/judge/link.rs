@@ -57,7 +57,7 @@ impl Place {
         Ok(Self {
             name: if policy.is_builtin() { BUILTIN_NAME.to_owned() } else { shown(&policy.path) },
             file: (!policy.is_builtin()).then(|| policy.path.clone()),
-            pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_owned()),
+            pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_ascii_lowercase()),
             settings: settings.into(),
             mode: policy.mode,
             on_error: policy.on_error,
