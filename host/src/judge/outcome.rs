@@ -86,6 +86,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Verdict => f.write_str("judged"),
             Self::BadVerdict(why) => write!(f, "its verdict cannot be used: {why}"),
+            Self::Declined(why) if why.is_empty() => f.write_str("it declined to judge, and gave no reason"),
             Self::Declined(why) => write!(f, "it declined to judge: {why}"),
             Self::Trap(why) => write!(f, "it broke: {why}"),
             Self::Deadline(limit) => write!(f, "it ran longer than its limit of {}", Span(*limit)),

@@ -3,13 +3,13 @@
 
 mod assemble;
 mod decision;
+mod facts;
 mod policies;
 mod rendered;
 mod sessions;
 mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
-mod text;
 mod verdict;
 mod view;
 
@@ -20,7 +20,8 @@ pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_ro
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
-pub use text::{clean, clean_facts};
+pub use crate::text::clean;
+pub use facts::clean_facts;
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
