@@ -88,13 +88,15 @@ impl Place {
     }
 
     /// Loads these bytes for this place.
-    pub(super) fn load(&self, runtime: &Runtime, bytes: &[u8]) -> Result<Policy, Outcome> {
+    pub(super) fn load(&self, runtime: &Runtime, bytes: &[u8], trust: Trust) -> Result<Policy, Outcome> {
         let found = digest(bytes);
         if let Some(pinned) = self.pinned.as_ref().filter(|pinned| **pinned != found) {
             return Err(Outcome::WrongDigest { pinned: pinned.clone(), found });
         }
-        let trust = if self.file.is_none() { Trust::Trusted } else { Trust::Untrusted };
-        Policy::load_by_steps(runtime, bytes, trust, &self.settings, self.limits, &mut |_, _| {})
+        let mut policy = Policy::load_by_steps(runtime, bytes, trust, &self.settings, self.limits, &mut |_, _| {})?;
+        // It was wanted for the settings only, and may be large.
+        policy.description.settings_schema = String::new();
+        Ok(policy)
     }
 }
 
@@ -115,11 +117,14 @@ pub struct State {
 }
 
 impl Link {
-    /// Loads the policy of a place.
-    pub(super) fn load(runtime: &Runtime, place: Place) -> Self {
+    /// Loads the policy of a place. Where it may be deferred, and would have to be compiled, it is not loaded yet.
+    pub(super) fn load(runtime: &Runtime, place: Place, may_defer: bool) -> Self {
         let loaded = match &place.file {
-            None => place.load(runtime, BUILTIN),
-            Some(file) => read(file).and_then(|bytes| place.load(runtime, &bytes)),
+            None => place.load(runtime, BUILTIN, Trust::Trusted),
+            Some(file) => read(file).and_then(|bytes| match may_defer && !runtime.is_prepared(&bytes) {
+                true => Err(Outcome::Loading),
+                false => place.load(runtime, &bytes, Trust::Untrusted),
+            }),
         };
         if let Err(outcome) = &loaded {
             tracing::debug!(policy = %place.name, "{outcome}");

@@ -39,6 +39,8 @@ pub enum Outcome {
         /// SHA-256 that it has.
         found: String,
     },
+    /// It is still being compiled.
+    Loading,
     /// Compiling it took more than compiling may.
     Compile(String),
 }
@@ -76,6 +78,7 @@ impl Outcome {
             Self::NotAPolicy(_) => "not-a-policy",
             Self::WrongDigest { .. } => "wrong-digest",
             Self::Compile(_) => "compile",
+            Self::Loading => "loading",
         }
     }
 }
@@ -100,6 +103,7 @@ impl fmt::Display for Outcome {
                 write!(f, "its settings are wrong: {}", problems.join("; "))
             }
             Self::WrongVersion(what) | Self::NotAPolicy(what) | Self::Compile(what) => f.write_str(what),
+            Self::Loading => f.write_str("it is still being compiled"),
             Self::WrongDigest { pinned, found } => {
                 write!(f, "its file has the SHA-256 {found}, and the configuration pins {pinned}")
             }

@@ -13,15 +13,15 @@ pub(crate) mod tests;
 mod verdict;
 mod view;
 
+pub use crate::text::clean;
 use assemble::time;
 pub use assemble::{report, source};
 pub use decision::{DECISION_SCHEMA, Decision, Judged};
+pub use facts::clean_facts;
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
-pub use crate::text::clean;
-pub use facts::clean_facts;
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
