@@ -60,6 +60,7 @@ pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from:
     }
     let Some(now) = meaning(kind, &event) else { return Change::Keep };
     let said = Said { event, at_ms };
+    let sender = sender(&from);
     // Nobody else's: neither another machine's nor, by chance, another kind's.
     let before = before.filter(|before| before.machine == from.machine && before.kind == kind);
     let mut first = said.clone();
@@ -70,11 +71,11 @@ pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from:
         if is_late || says_less(&said.event, &now, &before.last.event, &then) {
             return Change::Keep;
         }
-        if then.claim == now.claim {
+        // One that is resumed elsewhere begins anew.
+        if then.claim == now.claim && before.sender == sender {
             first = before.first.clone();
         }
     }
-    let sender = from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id);
     Change::Write(Box::new(Note {
         kind: kind.to_owned(),
         machine: from.machine,
@@ -106,16 +107,19 @@ fn says_less(event: &Event, now: &Meaning, before: &Event, then: &Meaning) -> bo
 
 /// The name of a conversation's file. Where an event has no id of a conversation, its sender stands in for it.
 pub fn file_name(kind: &str, event: &Event, from: &Lineage) -> String {
-    let sender = || from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id);
     let whose = match &event.conversation {
         Some(id) => format!("{kind}\0id\0{id}"),
-        None => format!("{kind}\0sender\0{}", sender().map(|id| id.to_string()).unwrap_or_default()),
+        None => format!("{kind}\0sender\0{}", sender(from).map(|id| id.to_string()).unwrap_or_default()),
     };
     let digest = Sha256::digest(whose);
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).chain([".json".to_owned()]).collect()
 }
 
-/// Agents run their hooks by a shell, which lives no longer than the hook.
+/// The nearest ancestor that is no shell: agents run their hooks by one, which lives no longer than the hook.
+fn sender(from: &Lineage) -> Option<ProcessId> {
+    from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id)
+}
+
 fn is_shell(comm: &str) -> bool {
     ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"].contains(&comm)
 }
@@ -226,6 +230,11 @@ mod tests {
         let Change::Write(note) = change(None, "claude", event("Stop"), 0, from(42)) else { panic!("is noted") };
         assert_eq!(note.sender, Some(ProcessId { pid: 42, start: 7 }));
         assert_eq!(note.ancestors.iter().map(|id| id.pid).collect::<Vec<_>>(), [43, 42, 1]);
+        let since = |agent| match change(Some(&note), "claude", event("SessionStart"), 5, from(agent)) {
+            Change::Write(note) => note.first.at_ms,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((since(42), since(52)), (0, 5), "one that is resumed elsewhere begins anew");
     }
 
     #[test]
