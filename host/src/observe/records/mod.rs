@@ -4,6 +4,8 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+pub mod tail;
+
 use super::facts::{Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
