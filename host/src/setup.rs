@@ -5,8 +5,8 @@ use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
-use crate::observe::processes::{Options, Sampler};
-use crate::observe::records::Readers;
+use crate::observe::processes::{Machine, Options, Sampler};
+use crate::observe::records::{Codex, Copilot, Gemini, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -23,6 +23,8 @@ pub struct Setup {
     pub loaded: Loaded,
     /// Where state, cache and configuration are kept.
     pub dirs: Dirs,
+    /// The home directory, where agents keep their records unless they are told otherwise.
+    home: Option<PathBuf>,
     /// Where compiled policies are kept, if they may be.
     cache: Option<PathBuf>,
     /// Whether a policy that cannot be loaded is an error.
@@ -69,6 +71,7 @@ impl Setup {
         Ok(Self {
             loaded,
             dirs,
+            home: environment.home().map(Path::to_owned),
             cache,
             strict: false,
             clock: Arc::new(SystemClock::default()),
@@ -134,12 +137,20 @@ impl Setup {
         sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
-        Observer::new(Arc::clone(&self.clock), self.sampler(), self.config(), sources, self.readers())
+        let sampler = self.sampler();
+        let readers = self.readers(sampler.machine());
+        Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
     }
 
     /// Who reads what agents say of themselves.
-    fn readers(&self) -> Readers {
-        Readers::new(vec![])
+    fn readers(&self, machine: &Machine) -> Readers {
+        let home = || self.home.clone();
+        Readers::new(vec![
+            Box::new(Codex::default()),
+            Box::new(Copilot::new(home())),
+            Box::new(Qwen::new(home(), machine.clone())),
+            Box::new(Gemini),
+        ])
     }
 
     /// Everything that one tick needs.

@@ -23,7 +23,11 @@ mod tree;
 mod tests;
 
 #[cfg(target_os = "linux")]
+pub use linux::OpenFiles;
+#[cfg(target_os = "linux")]
 use linux::Table;
+#[cfg(not(target_os = "linux"))]
+pub use portable::OpenFiles;
 #[cfg(not(target_os = "linux"))]
 use portable::Table;
 
@@ -43,8 +47,17 @@ pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
-pub const KEPT_VARIABLES: [&str; 7] =
-    [AGENT_TAG, "ITERM_SESSION_ID", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "CLAUDE_CONFIG_DIR", "CODEX_HOME"];
+pub const KEPT_VARIABLES: [&str; 9] = [
+    AGENT_TAG,
+    "ITERM_SESSION_ID",
+    "TERM_PROGRAM",
+    "TMUX",
+    "TMUX_PANE",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "QWEN_HOME",
+];
 
 /// How the table is sampled.
 #[derive(Debug, Clone)]

@@ -9,8 +9,23 @@ use super::{Ability, Details, KEPT_VARIABLES, ListError, Liveness, Machine, Opti
 use crate::clock::{Clock, Moment};
 use crate::observe::facts::ProcessState;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+
+/// Which files processes hold open.
+#[derive(Debug, Default)]
+pub struct OpenFiles;
+
+impl OpenFiles {
+    /// Says that it cannot be known.
+    ///
+    /// # Errors
+    /// Always, on systems without procfs.
+    pub fn written_by(&mut self, _process: ProcessId, _wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
+        Err("this system does not show them".to_owned())
+    }
+}
 
 /// The rows and how they are read.
 pub(super) struct Table {

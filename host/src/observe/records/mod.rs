@@ -4,7 +4,21 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+mod codex;
+mod copilot;
+mod event;
+mod follow;
+mod gemini;
+mod homes;
+mod qwen;
 pub mod tail;
+#[cfg(test)]
+mod tests;
+
+pub use codex::Codex;
+pub use copilot::Copilot;
+pub use gemini::Gemini;
+pub use qwen::Qwen;
 
 use super::facts::{Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program};
@@ -24,6 +38,16 @@ pub struct Subject {
     pub started_at_ms: u64,
 }
 
+/// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
+const START_SLACK_MS: u64 = 2000;
+
+impl Subject {
+    /// Whether what happened then may be its own doing. A record that an agent goes on with tells of earlier processes, too.
+    pub fn ran_at(&self, at_ms: u64) -> bool {
+        at_ms.saturating_add(START_SLACK_MS) >= self.started_at_ms
+    }
+}
+
 /// What was found of one agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Testimony {
@@ -33,6 +57,14 @@ pub struct Testimony {
     pub usage: Option<Usage>,
     /// What could not be found, and why.
     pub unmeasured: Vec<Gap>,
+}
+
+impl From<Result<Testimony, String>> for Testimony {
+    /// Of an agent whose records cannot be found or read, nothing is said but why.
+    fn from(found: Result<Self, String>) -> Self {
+        let gap = |reason| Gap { field: "evidence".into(), reason };
+        found.unwrap_or_else(|why| Self { unmeasured: vec![gap(why)], ..Self::default() })
+    }
 }
 
 /// A reader of records.

@@ -1,0 +1,45 @@
+//! The readers, over files and processes of the tests' own.
+
+use super::{Gemini, Records as _, Subject, Testimony};
+use crate::clock::Moment;
+use crate::observe::processes::{ProcessId, Program};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an environment is to a program.
+pub(super) type Env = Result<Vec<(String, String)>, String>;
+
+/// An agent with one process that has this environment.
+pub(super) fn subject(kind: &str, env: Env) -> Subject {
+    let denied = || "permission denied".to_owned();
+    let program = Program { exe: Err(denied()), argv: Err(denied()), cwd: Err(denied()), env, uid: None };
+    let id = ProcessId { pid: 4242, start: 77 };
+    Subject { kind: kind.into(), processes: vec![(id, Arc::new(program))], started_at_ms: 1_788_688_800_000 }
+}
+
+/// So many seconds after the beginning.
+pub(super) fn now(second: u64) -> Moment {
+    Moment { unix_ms: 1_788_688_800_000 + second * 1000, steady: Duration::from_secs(second) }
+}
+
+/// The only reason why nothing is said of an agent.
+pub(super) fn undecided(said: &Testimony) -> &str {
+    assert!(said.evidence.is_empty() && said.usage.is_none(), "{said:?}");
+    assert_eq!((said.unmeasured.len(), &*said.unmeasured[0].field), (1, "evidence"), "{said:?}");
+    &said.unmeasured[0].reason
+}
+
+#[test]
+fn what_an_agent_has_done_it_has_done_since_its_start() {
+    let agent = subject("codex", Ok(vec![]));
+    let started = agent.started_at_ms;
+    assert!(agent.ran_at(started + 1) && agent.ran_at(started) && agent.ran_at(started - 1000));
+    assert!(!agent.ran_at(started - 60_000) && !agent.ran_at(0) && agent.ran_at(u64::MAX));
+}
+
+#[test]
+fn nothing_is_said_of_gemini_but_why() {
+    let (one, two) = (subject("gemini", Ok(vec![])), subject("gemini", Ok(vec![])));
+    let said = Gemini.read(&[&one, &two], now(0));
+    assert_eq!(said.iter().map(undecided).collect::<Vec<_>>(), ["its records name no process"; 2]);
+}
