@@ -1,40 +1,30 @@
 //! What Codex's rollouts say of it, in the report: by a stand-in that holds one open, as Codex does.
 
-use crate::world::{HEADCOUNT, World, until};
-use headcount::demo::stand_in::{Behaviour, StandIn};
+use crate::world::{World, posing_as};
+use headcount::demo::stand_in::StandIn;
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Where rollouts are, below a home directory.
 const FOLDER: &str = ".codex/sessions/2026/11/30";
 
-/// A rollout without lines.
-fn rollout(world: &World, name: &str) -> (PathBuf, File) {
-    let path = world.write(&format!("{FOLDER}/rollout-{name}.jsonl"), "");
-    let file = File::options().append(true).open(&path).unwrap();
-    (path, file)
+/// A rollout without lines, open as Codex has it.
+fn rollout(world: &World, name: &str) -> File {
+    let path = world.write(&format!("{FOLDER}/rollout-{name}"), "");
+    File::options().append(true).open(path).unwrap()
 }
 
-/// A process that is recognised as Codex in a project of its own, and holds these files open as its output.
+/// A process that is taken for Codex, and holds these files open as its output.
 fn codex(world: &World, held: &[&File]) -> StandIn {
-    let project = world.path("project");
-    headcount_tests::repository(&project);
-    let adjust = |command: &mut Command| {
-        command.arg0("codex").current_dir(&project);
+    posing_as("codex", world, |command| {
         if let Some(file) = held.first() {
             command.stdout(file.try_clone().unwrap());
         }
         if let Some(file) = held.get(1) {
             command.stderr(file.try_clone().unwrap());
         }
-    };
-    let it = StandIn::start_with(Path::new(HEADCOUNT), Behaviour::Idle, adjust).unwrap();
-    until("it runs", || fs::read(format!("/proc/{}/cmdline", it.pid())).is_ok_and(|l| l.starts_with(b"codex\0")));
-    it
+    })
 }
 
 /// Appends an event that happens now.
@@ -44,20 +34,11 @@ fn say(mut rollout: &File, kind: &str, payload: Value) {
     writeln!(rollout, "{line}").unwrap();
 }
 
-/// What the report has of the process.
-fn look(world: &World, agent: &StandIn) -> Value {
-    let reports = world.run(&["status", "--json"]).json();
-    let agents = reports["reports"].as_array().unwrap().iter().flat_map(|report| report["agents"].as_array().unwrap());
-    let mine = agents.filter(|found| found["process_id"] == agent.pid()).cloned().collect::<Vec<_>>();
-    assert_eq!(mine.len(), 1, "{reports:#}");
-    mine[0].clone()
-}
-
 #[test]
 fn a_turn_is_work_until_it_ends() {
     let world = World::new();
-    let (_, file) = rollout(&world, "mine");
-    let (_, other) = rollout(&world, "of-nobody");
+    let file = rollout(&world, "mine.jsonl");
+    let other = rollout(&world, "of-nobody.jsonl");
     say(&other, "event_msg", json!({"type": "task_started"}));
     let codex = codex(&world, &[&file]);
     say(&file, "session_meta", json!({"id": "u", "cwd": "/w", "source": "cli"}));
@@ -69,7 +50,7 @@ fn a_turn_is_work_until_it_ends() {
         json!({"type": "function_call", "name": "shell", "arguments": "secret", "call_id": "c"}),
     );
 
-    let working = look(&world, &codex);
+    let working = world.found(&codex);
     let activity = &working["activity"];
     assert_eq!((&activity["state"], &activity["decided_by"]), (&json!("working"), &json!("transcript")), "{working:#}");
     assert_eq!(activity["inferred"], true, "it may wait for an approval");
@@ -83,7 +64,7 @@ fn a_turn_is_work_until_it_ends() {
     say(&file, "event_msg", json!({"type": "token_count", "info": info}));
     say(&file, "event_msg", json!({"type": "task_complete", "last_agent_message": "secret"}));
 
-    let idle = look(&world, &codex);
+    let idle = world.found(&codex);
     assert_eq!(idle["activity"]["state"], "idle", "{idle:#}");
     assert_eq!(idle["activity"]["inferred"], false);
     let expected = json!({
@@ -97,14 +78,14 @@ fn a_turn_is_work_until_it_ends() {
 #[test]
 fn subagents_are_told_from_conversations() {
     let world = World::new();
-    let ((_, mine), (_, helper)) = (rollout(&world, "mine"), rollout(&world, "helper"));
+    let [mine, helper] = ["mine.jsonl", "helper.jsonl"].map(|name| rollout(&world, name));
     let codex = codex(&world, &[&mine, &helper]);
     say(&mine, "session_meta", json!({"id": "a", "source": "cli"}));
     say(&helper, "session_meta", json!({"id": "b", "source": {"subagent": {"thread_spawn": {"depth": 1}}}}));
     say(&helper, "event_msg", json!({"type": "task_started"}));
     say(&mine, "turn_context", json!({"model": "gpt-5"}));
     say(&mine, "event_msg", json!({"type": "turn_aborted", "reason": "interrupted"}));
-    let found = look(&world, &codex);
+    let found = world.found(&codex);
     assert_eq!((&found["activity"]["state"], &found["activity"]["reason"]), (&json!("idle"), &json!("aborted")));
     assert_eq!((&found["work"]["model"], &found["work"]["subagents"]), (&json!("gpt-5"), &json!(1)), "{found:#}");
 }
@@ -112,17 +93,32 @@ fn subagents_are_told_from_conversations() {
 #[test]
 fn what_cannot_be_decided_is_said() {
     let world = World::new();
-    let ((_, one), (_, two)) = (rollout(&world, "one"), rollout(&world, "two"));
+    let [one, two, packed] = ["one.jsonl", "two.jsonl", "old.jsonl.zst"].map(|name| rollout(&world, name));
     for file in [&one, &two] {
         say(file, "session_meta", json!({"id": "a", "source": "vscode"}));
         say(file, "event_msg", json!({"type": "task_started"}));
     }
     let both = codex(&world, &[&one, &two]);
-    let none = codex(&world, &[]);
-    for (agent, why) in [(&both, "2 conversations"), (&none, "no rollout open")] {
-        let found = look(&world, agent);
+    let [none, packed] = [codex(&world, &[]), codex(&world, &[&packed])];
+    for (agent, why) in [(&both, "2 conversations"), (&none, "no rollout open"), (&packed, "compressed")] {
+        let found = world.found(agent);
         assert_eq!((&found["work"], &found["activity"]["decided_by"]), (&Value::Null, &json!("process")), "{found:#}");
         let reason = found["metrics"]["unmeasured"]["evidence"].as_str().unwrap();
         assert!(reason.contains(why), "{reason}");
     }
+}
+
+#[test]
+fn a_turn_that_an_earlier_process_left_open_is_no_work() {
+    let world = World::new();
+    let mut file = rollout(&world, "resumed.jsonl");
+    let context = json!({"timestamp": "2020-01-01T00:00:00Z", "type": "turn_context", "payload": {"model": "gpt-5"}});
+    let started =
+        json!({"timestamp": "2020-01-01T00:00:01Z", "type": "event_msg", "payload": {"type": "task_started"}});
+    writeln!(file, "{context}\n{started}").unwrap();
+    let resumed = codex(&world, &[&file]);
+    let found = world.found(&resumed);
+    assert_eq!((&found["activity"]["decided_by"], &found["work"]["model"]), (&json!("process"), &json!("gpt-5")));
+    say(&file, "event_msg", json!({"type": "task_started"}));
+    assert_eq!(world.found(&resumed)["activity"]["decided_by"], "transcript");
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// How much all records of one kind may have read in one tick. Values made of it are three times as large.
-const TICK: u64 = 16 << 20;
+const TICK: u64 = 8 << 20;
 
 /// What takes up the lines of a record, one by one.
 pub(super) trait Parser: Default {

@@ -24,12 +24,15 @@ pub(super) struct Events {
     subagents: Open,
     model: Option<String>,
     output_tokens: Option<u64>,
+    /// Whether it was read from its first event on.
+    whole: bool,
     /// Whether any line had the form that is known.
     understood: bool,
 }
 
 impl Parser for Events {
-    const END: Option<u64> = None;
+    /// Turns of hours. Only a session that is longer cannot be summed up.
+    const END: Option<u64> = Some(4 << 20);
 
     fn line(&mut self, line: &[u8], now_ms: u64) {
         let event: Value = match serde_json::from_slice(line) {
@@ -68,7 +71,7 @@ impl Events {
     pub(super) fn usage(&self) -> Option<Usage> {
         let usage = Usage {
             model: self.model.clone(),
-            output_tokens: self.output_tokens,
+            output_tokens: self.output_tokens.filter(|_| self.whole),
             current_tool: self.tools.iter().next_back().map(|tool| tool.name.clone()),
             subagents: u32::try_from(self.subagents.iter().len()).ok().filter(|_| self.understood),
             ..Usage::default()
@@ -76,8 +79,14 @@ impl Events {
         (usage != Usage::default()).then_some(usage)
     }
 
+    /// Whether what it sums up is all of it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     fn event(&mut self, name: &str, data: &Value, at_ms: u64) {
         match name {
+            "session.start" => self.whole = true,
             "session.resume" => self.forget_turn(),
             "assistant.turn_start" => self.state(Claim::Working, name, None, at_ms),
             "assistant.turn_end" => self.state(Claim::Idle, name, None, at_ms),
@@ -231,6 +240,7 @@ mod tests {
     #[test]
     fn work_is_summed_up() {
         let lines = [
+            line(0, "session.start", json!({"sessionId": "s"})),
             line(1, "session.model_change", json!({"newModel": "auto"})),
             line(1, "session.auto_mode_resolved", json!({"chosenModel": "gpt-5-mini"})),
             line(2, "assistant.message", json!({"content": "secret", "outputTokens": 40})),
@@ -244,10 +254,11 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(events(&lines).usage(), Some(expected));
-        assert_eq!(events(&lines[..2]).usage().unwrap().model.as_deref(), Some("gpt-5-mini"));
+        assert_eq!(events(&lines[..3]).usage().unwrap().model.as_deref(), Some("gpt-5-mini"));
         let failed = line(5, "subagent.failed", json!({"toolCallId": "s"}));
         assert_eq!(events(&[&lines[..], &[failed]].concat()).usage().unwrap().subagents, Some(0));
         assert_eq!(events(&[]).usage(), None);
+        assert_eq!(events(&lines[1..]).usage().unwrap().output_tokens, None, "there were more before");
     }
 
     #[test]

@@ -56,8 +56,10 @@ impl Copilot {
             }
         };
         let events = self.events.read(&session, now)?;
-        let unmeasured =
-            vec![Gap { field: "input-tokens".into(), reason: "Copilot records them when a session ends".to_owned() }];
+        let mut unmeasured = vec![gap("input-tokens", "Copilot records them when a session ends")];
+        if !events.is_whole() {
+            unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
+        }
         let evidence = events.statements().filter(|said| agent.ran_at(said.at_ms)).collect();
         Ok(Testimony { evidence, usage: events.usage(), unmeasured })
     }
@@ -86,6 +88,10 @@ impl Records for Copilot {
         }
         subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
     }
+}
+
+fn gap(field: &'static str, reason: &str) -> Gap {
+    Gap { field: field.into(), reason: reason.to_owned() }
 }
 
 /// Whether a session has a lock of one of the agent's processes, made since the agent started.
