@@ -7,6 +7,7 @@ use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Options, Sampler};
 use crate::observe::records::Readers;
+use crate::observe::records::claude::Claude;
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -139,7 +140,7 @@ impl Setup {
 
     /// Who reads what agents say of themselves.
     fn readers(&self) -> Readers {
-        Readers::new(vec![])
+        Readers::new(vec![Box::<Claude>::default()])
     }
 
     /// Everything that one tick needs.

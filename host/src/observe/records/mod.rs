@@ -4,6 +4,7 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+pub mod claude;
 pub mod folder;
 pub mod small;
 pub mod tail;
