@@ -6,6 +6,7 @@ use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Machine, Options, Sampler};
+use crate::observe::records::claude::Claude;
 use crate::observe::records::{Codex, Copilot, Gemini, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
@@ -23,8 +24,6 @@ pub struct Setup {
     pub loaded: Loaded,
     /// Where state, cache and configuration are kept.
     pub dirs: Dirs,
-    /// The home directory, where agents keep their records unless they are told otherwise.
-    home: Option<PathBuf>,
     /// Where compiled policies are kept, if they may be.
     cache: Option<PathBuf>,
     /// Whether a policy that cannot be loaded is an error.
@@ -71,7 +70,6 @@ impl Setup {
         Ok(Self {
             loaded,
             dirs,
-            home: environment.home().map(Path::to_owned),
             cache,
             strict: false,
             clock: Arc::new(SystemClock::default()),
@@ -138,19 +136,8 @@ impl Setup {
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
         let sampler = self.sampler();
-        let readers = self.readers(sampler.machine());
+        let readers = readers(sampler.machine());
         Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
-    }
-
-    /// Who reads what agents say of themselves.
-    fn readers(&self, machine: &Machine) -> Readers {
-        let home = || self.home.clone();
-        Readers::new(vec![
-            Box::new(Codex::default()),
-            Box::new(Copilot::new(home())),
-            Box::new(Qwen::new(home(), machine.clone())),
-            Box::new(Gemini),
-        ])
     }
 
     /// Everything that one tick needs.
@@ -190,6 +177,17 @@ impl Setup {
     pub fn audit(&self) -> Audit {
         Audit::open(&self.dirs.state, self.config().audit)
     }
+}
+
+/// Who reads what agents say of themselves.
+fn readers(machine: &Machine) -> Readers {
+    Readers::new(vec![
+        Box::<Claude>::default(),
+        Box::<Codex>::default(),
+        Box::<Copilot>::default(),
+        Box::new(Qwen::new(machine.clone())),
+        Box::new(Gemini),
+    ])
 }
 
 /// This program, to be started once more. On Linux that is the very file that runs, also where another has its name by now.

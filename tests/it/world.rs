@@ -210,7 +210,7 @@ pub fn posing_as(kind: &str, world: &World, adjust: impl FnOnce(&mut Command)) -
     let project = world.path("project");
     headcount_tests::repository(&project);
     let adjust = |command: &mut Command| {
-        command.arg0(kind).current_dir(&project);
+        command.arg0(kind).current_dir(&project).env("HOME", world.path(""));
         adjust(command);
     };
     let it = StandIn::start_with(Path::new(HEADCOUNT), Behaviour::Idle, adjust).unwrap();

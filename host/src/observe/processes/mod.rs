@@ -47,12 +47,13 @@ pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
-pub const KEPT_VARIABLES: [&str; 9] = [
+pub const KEPT_VARIABLES: [&str; 10] = [
     AGENT_TAG,
     "ITERM_SESSION_ID",
     "TERM_PROGRAM",
     "TMUX",
     "TMUX_PANE",
+    "HOME",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "COPILOT_HOME",

@@ -22,9 +22,17 @@ impl OpenFiles {
     ///
     /// # Errors
     /// Always, on systems without procfs.
-    pub fn written_by(&mut self, _process: ProcessId, _wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
+    pub fn written_by(
+        &mut self,
+        _process: ProcessId,
+        _now: Moment,
+        _wanted: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<PathBuf>, String> {
         Err("this system does not show them".to_owned())
     }
+
+    /// There is nothing to forget.
+    pub fn retain(&mut self, _wanted: impl Fn(ProcessId) -> bool) {}
 }
 
 /// The rows and how they are read.

@@ -1,18 +1,11 @@
 //! What all records of events have in common: lines of JSON with a time, and things that begin and end.
 
+use super::word;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// So much of a word or a name is kept. The longest that are known have half of it.
-const LONGEST: usize = 128;
-
 /// So many things may be open at the same time; the oldest is forgotten for one more.
 const MOST_OPEN: usize = 64;
-
-/// A text from a record, at the length that a word has.
-pub(super) fn word(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
-}
 
 /// The time that an event has under `timestamp`, Unix milliseconds.
 pub(super) fn time(event: &Value) -> Option<u64> {
@@ -101,6 +94,6 @@ mod tests {
             open.begin(&format!("{i}"), &"x".repeat(10_000), i);
         }
         assert_eq!(open.iter().len(), MOST_OPEN);
-        assert!(open.iter().all(|begun| begun.name.len() == LONGEST && begun.at_ms >= 936));
+        assert!(open.iter().all(|begun| begun.name.len() == word(&"x".repeat(10_000)).len() && begun.at_ms >= 936));
     }
 }

@@ -4,13 +4,15 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+pub mod claude;
 mod codex;
 mod copilot;
 mod event;
+pub mod folder;
 mod follow;
 mod gemini;
-mod homes;
 mod qwen;
+pub mod small;
 pub mod tail;
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,11 @@ use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The longest word that is taken from a record, in characters: a status, a model, a tool's name.
+const LONGEST_WORD: usize = 64;
 
 /// An agent whose records are wanted.
 #[derive(Debug, Clone)]
@@ -62,8 +68,10 @@ pub struct Testimony {
 impl From<Result<Testimony, String>> for Testimony {
     /// Of an agent whose records cannot be found or read, nothing is said but why.
     fn from(found: Result<Self, String>) -> Self {
-        let gap = |reason| Gap { field: "evidence".into(), reason };
-        found.unwrap_or_else(|why| Self { unmeasured: vec![gap(why)], ..Self::default() })
+        found.unwrap_or_else(|why| {
+            let gap = |field: &'static str| Gap { field: field.into(), reason: why.clone() };
+            Self { unmeasured: ["evidence", "usage"].map(gap).into(), ..Self::default() }
+        })
     }
 }
 
@@ -102,4 +110,29 @@ impl Readers {
         }
         found
     }
+}
+
+/// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
+/// that it was started with.
+///
+/// # Errors
+/// Its environment may not be read, or names neither.
+pub fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
+    let env = program.env.as_ref().map_err(|why| format!("where it keeps its records is not known: {why}"))?;
+    let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
+    let folder = match (value(variable), value("HOME")) {
+        (Some(folder), _) => PathBuf::from(folder),
+        (None, Some(home)) => Path::new(home).join(below_home),
+        (None, None) => return Err("where it keeps its records is not known: it has no home".to_owned()),
+    };
+    match &program.cwd {
+        _ if folder.is_absolute() => Ok(folder),
+        Ok(cwd) => Ok(cwd.join(folder)),
+        Err(why) => Err(format!("where it keeps its records is not known: {why}")),
+    }
+}
+
+/// A word of a record, as it may be passed on.
+pub fn word(text: &str) -> String {
+    text.chars().take(LONGEST_WORD).collect()
 }

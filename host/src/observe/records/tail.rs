@@ -97,6 +97,13 @@ pub struct Unreadable {
     why: String,
 }
 
+impl Unreadable {
+    /// It is there, but this is wrong with it.
+    pub fn because(why: impl Into<String>) -> Self {
+        Self { missing: false, why: why.into() }
+    }
+}
+
 impl From<&io::Error> for Unreadable {
     fn from(error: &io::Error) -> Self {
         let missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);

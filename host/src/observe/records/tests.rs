@@ -3,11 +3,17 @@
 use super::{Gemini, Records as _, Subject, Testimony};
 use crate::clock::Moment;
 use crate::observe::processes::{ProcessId, Program};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What an environment is to a program.
 pub(super) type Env = Result<Vec<(String, String)>, String>;
+
+/// An environment in which this is the home directory.
+pub(super) fn home(folder: &Path) -> Env {
+    Ok(vec![("HOME".to_owned(), folder.to_str().unwrap().to_owned())])
+}
 
 /// An agent with one process that has this environment.
 pub(super) fn subject(kind: &str, env: Env) -> Subject {
@@ -25,7 +31,7 @@ pub(super) fn now(second: u64) -> Moment {
 /// The only reason why nothing is said of an agent.
 pub(super) fn undecided(said: &Testimony) -> &str {
     assert!(said.evidence.is_empty() && said.usage.is_none(), "{said:?}");
-    assert_eq!((said.unmeasured.len(), &*said.unmeasured[0].field), (1, "evidence"), "{said:?}");
+    assert_eq!(said.unmeasured.iter().map(|gap| &*gap.field).collect::<Vec<_>>(), ["evidence", "usage"], "{said:?}");
     &said.unmeasured[0].reason
 }
 

@@ -39,6 +39,8 @@ impl Records for Codex {
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.rollouts.begin();
+        let live = |id| subjects.iter().any(|agent| agent.processes.iter().any(|(own, _)| *own == id));
+        self.files.retain(live);
         if self.subagents.len() > MOST_HEADS {
             self.subagents.clear();
         }
@@ -48,7 +50,7 @@ impl Records for Codex {
 
 impl Codex {
     fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
-        let held = self.held(agent)?;
+        let held = self.held(agent, now)?;
         if held.iter().any(|path| path.to_string_lossy().ends_with(COMPRESSED)) {
             return Err("its rollout is compressed, which is not read".to_owned());
         }
@@ -87,10 +89,10 @@ impl Codex {
     }
 
     /// The rollouts that the agent's processes hold open, each once.
-    fn held(&mut self, agent: &Subject) -> Result<BTreeSet<PathBuf>, String> {
+    fn held(&mut self, agent: &Subject, now: Moment) -> Result<BTreeSet<PathBuf>, String> {
         let mut held = BTreeSet::new();
         for (process, _) in &agent.processes {
-            let written = self.files.written_by(*process, is_rollout);
+            let written = self.files.written_by(*process, now, is_rollout);
             held.extend(written.map_err(|why| format!("its open files cannot be read: {why}"))?);
         }
         Ok(held)

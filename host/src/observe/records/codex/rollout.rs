@@ -4,8 +4,9 @@
 //! that waits for a person.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
-use crate::observe::records::event::{Open, time, word};
+use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
+use crate::observe::records::word;
 use serde_json::Value;
 
 /// What is to be known of every open turn.
@@ -245,7 +246,7 @@ mod tests {
                 rollout.line(&bytes, 0);
             }
             let words = rollout.statement().map_or(0, |said| said.word.chars().count());
-            prop_assert!(words <= 128);
+            prop_assert!(words <= 64);
         }
     }
 }

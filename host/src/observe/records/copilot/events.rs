@@ -4,8 +4,9 @@
 //! with the same id says so, not when another event comes.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
-use crate::observe::records::event::{Open, time, word};
+use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
+use crate::observe::records::word;
 use serde_json::Value;
 
 /// The tool by which the model asks a person.
@@ -192,7 +193,7 @@ mod tests {
         let shutdown = line(4, "session.shutdown", json!({}));
         let only = |lines: &[String]| said(&events(lines)).remove(0);
         assert_eq!(said(&events(&[line(0, "session.start", json!({}))])), []);
-        assert_eq!(only(&[start.clone()]), (Source::Transcript, Claim::Working, None, BEGIN_MS + 1000));
+        assert_eq!(only(std::slice::from_ref(&start)), (Source::Transcript, Claim::Working, None, BEGIN_MS + 1000));
         assert_eq!(only(&[start.clone(), end.clone()]).1, Claim::Idle);
         let aborted = (Source::Transcript, Claim::Idle, Some("aborted".to_owned()), BEGIN_MS + 3000);
         assert_eq!(only(&[start.clone(), abort]), aborted);

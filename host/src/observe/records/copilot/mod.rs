@@ -6,48 +6,34 @@
 
 mod events;
 
+use super::folder::Folder;
 use super::follow::Followed;
-use super::{Records, Subject, Testimony, homes};
+use super::{Records, Subject, Testimony, home_of};
 use crate::clock::Moment;
 use crate::files::Stamp;
 use crate::observe::facts::Gap;
 use events::Events;
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// So many sessions are looked through for a lock. Nobody has more.
+/// So many sessions are looked through for a lock.
 const MOST_SESSIONS: usize = 20_000;
 
 /// How long a list of sessions stands.
 const LIST_FOR: Duration = Duration::from_secs(5);
 
 /// Reads the events of Copilot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Copilot {
-    home: Option<PathBuf>,
-    lists: HashMap<PathBuf, List>,
+    /// The folders of sessions, by where they are.
+    sessions: HashMap<PathBuf, Folder>,
     events: Followed<Events>,
 }
 
-/// The sessions in a folder, and when they were listed.
-#[derive(Debug)]
-struct List {
-    sessions: Vec<PathBuf>,
-    at: Duration,
-}
-
 impl Copilot {
-    /// A reader for whom `home` is the home directory.
-    pub fn new(home: Option<PathBuf>) -> Self {
-        Self { home, lists: HashMap::new(), events: Followed::default() }
-    }
-
     fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
-        let folder = homes::folder(agent, "COPILOT_HOME", self.home.as_deref(), ".copilot")?.join("session-state");
-        let sessions = self.sessions(&folder, now)?;
-        let locked: Vec<&PathBuf> = sessions.iter().filter(|session| is_locked(session, agent)).collect();
+        let locked = self.locked(agent, now)?;
         let session = match locked.as_slice() {
             [] => return Err("no session has a lock of this process".to_owned()),
             [session] => session.join("events.jsonl"),
@@ -64,15 +50,18 @@ impl Copilot {
         Ok(Testimony { evidence, usage: events.usage(), unmeasured })
     }
 
-    /// The folders of all sessions.
-    fn sessions(&mut self, folder: &Path, now: Moment) -> Result<&[PathBuf], String> {
-        let fresh = |list: &List| now.steady.saturating_sub(list.at) < LIST_FOR;
-        if !self.lists.get(folder).is_some_and(fresh) {
-            let entries = fs::read_dir(folder).map_err(|error| format!("its sessions cannot be listed: {error}"))?;
-            let sessions = entries.flatten().take(MOST_SESSIONS).map(|entry| entry.path()).collect();
-            self.lists.insert(folder.to_owned(), List { sessions, at: now.steady });
+    /// The sessions that one of the agent's processes has locked.
+    fn locked(&mut self, agent: &Subject, now: Moment) -> Result<Vec<PathBuf>, String> {
+        let mut locked = Vec::new();
+        for (id, program) in &agent.processes {
+            let folder = home_of(program, "COPILOT_HOME", ".copilot")?.join("session-state");
+            let new = || Folder::new(folder.clone(), MOST_SESSIONS, LIST_FOR);
+            let sessions = self.sessions.entry(folder.clone()).or_insert_with(new).names(now, |_| true);
+            let sessions = sessions.map_err(|why| format!("its sessions cannot be listed: {why}"))?;
+            let sessions = sessions.iter().map(|session| folder.join(session));
+            locked.extend(sessions.filter(|session| is_locked(session, id.pid, agent)));
         }
-        Ok(self.lists.get(folder).map(|list| list.sessions.as_slice()).unwrap_or_default())
+        Ok(locked)
     }
 }
 
@@ -84,7 +73,7 @@ impl Records for Copilot {
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.events.begin();
         if subjects.is_empty() {
-            self.lists.clear();
+            self.sessions.clear();
         }
         subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
     }
@@ -94,20 +83,18 @@ fn gap(field: &'static str, reason: &str) -> Gap {
     Gap { field: field.into(), reason: reason.to_owned() }
 }
 
-/// Whether a session has a lock of one of the agent's processes, made since the agent started.
-fn is_locked(session: &Path, agent: &Subject) -> bool {
-    let made_since = |lock: Stamp| lock.modified_ms().is_some_and(|made_ms| agent.ran_at(made_ms));
-    agent
-        .processes
-        .iter()
-        .any(|(id, _)| Stamp::of_itself(&session.join(format!("inuse.{}.lock", id.pid))).is_ok_and(made_since))
+/// Whether a session has a lock of the agent's process with this pid, made since the agent started.
+fn is_locked(session: &Path, pid: u32, agent: &Subject) -> bool {
+    let lock = Stamp::of_itself(&session.join(format!("inuse.{pid}.lock")));
+    lock.ok().and_then(|lock| lock.modified_ms()).is_some_and(|made_ms| agent.ran_at(made_ms))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{now, subject, undecided};
+    use super::super::tests::{home, now, subject, undecided};
     use super::*;
     use crate::observe::facts::{Claim, Usage};
+    use std::fs;
     use std::time::SystemTime;
 
     /// A home directory with sessions, and a reader of them.
@@ -120,7 +107,7 @@ mod tests {
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
             fs::create_dir_all(home.path().join(".copilot/session-state")).unwrap();
-            let reader = Copilot::new(Some(home.path().to_owned()));
+            let reader = Copilot::default();
             Self { home, reader }
         }
 
@@ -137,9 +124,13 @@ mod tests {
             lock
         }
 
+        fn agent(&self) -> Subject {
+            subject("copilot", home(self.home.path()))
+        }
+
         /// What is found of the agent with pid 4242 so many seconds after the beginning.
         fn look(&mut self, second: u64) -> Testimony {
-            self.reader.read(&[&subject("copilot", Ok(vec![]))], now(second)).remove(0)
+            self.reader.read(&[&self.agent()], now(second)).remove(0)
         }
     }
 
@@ -161,8 +152,7 @@ mod tests {
     fn a_lock_that_is_older_than_the_process_is_another_ones() {
         let mut stage = Stage::new();
         let lock = stage.session("old", &["assistant.turn_start"], 4242);
-        let before =
-            SystemTime::UNIX_EPOCH + Duration::from_millis(subject("copilot", Ok(vec![])).started_at_ms - 60_000);
+        let before = SystemTime::UNIX_EPOCH + Duration::from_millis(stage.agent().started_at_ms - 60_000);
         fs::File::options().write(true).open(lock).unwrap().set_modified(before).unwrap();
         assert!(undecided(&stage.look(0)).contains("no session has a lock"));
     }
@@ -179,15 +169,15 @@ mod tests {
     fn what_happened_before_the_process_started_is_not_its_doing() {
         let mut stage = Stage::new();
         stage.session("resumed", &["assistant.turn_start", "permission.requested"], 4242);
-        let mut later = subject("copilot", Ok(vec![]));
+        let mut later = stage.agent();
         later.started_at_ms += 3_600_000;
         assert_eq!(stage.reader.read(&[&later], now(0))[0].evidence, []);
     }
 
     #[test]
-    fn without_sessions_the_reason_is_said() {
-        let mut reader = Copilot::new(Some("/nowhere".into()));
-        let said = reader.read(&[&subject("copilot", Ok(vec![]))], now(0)).remove(0);
-        assert!(undecided(&said).contains("cannot be listed"), "{said:?}");
+    fn an_environment_that_is_closed_is_the_reason() {
+        let closed = subject("copilot", Err("permission denied".to_owned()));
+        let said = Copilot::default().read(&[&closed], now(0)).remove(0);
+        assert!(undecided(&said).contains("permission denied"), "{said:?}");
     }
 }

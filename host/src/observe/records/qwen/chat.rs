@@ -1,8 +1,8 @@
 //! The parser of Qwen's chats: one line of JSON for each message, and in those of the model what it has used.
 
 use crate::observe::facts::Usage;
-use crate::observe::records::event::word;
 use crate::observe::records::follow::Parser;
+use crate::observe::records::word;
 use serde_json::Value;
 
 /// What a chat has said so far.

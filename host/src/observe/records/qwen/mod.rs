@@ -5,16 +5,16 @@ mod chat;
 mod registry;
 
 use super::follow::Followed;
-use super::{Records, Subject, Testimony, homes};
+use super::small::Small;
+use super::{Records, Subject, Testimony, home_of};
 use crate::clock::Moment;
-use crate::files::{Stamp, read_small_itself};
+use crate::files::Stamp;
 use crate::observe::facts::Gap;
 use crate::observe::processes::{Machine, ProcessId};
 use chat::Chat;
 use registry::SessionId;
 use std::collections::HashMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,13 +30,19 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Reads the registry and the chats of Qwen.
 #[derive(Debug)]
 pub struct Qwen {
-    home: Option<PathBuf>,
     machine: Machine,
-    found: HashMap<ProcessId, Found>,
+    registered: HashMap<ProcessId, Registered>,
     chats: Followed<Chat>,
 }
 
-/// Where a session's chat was found.
+/// A process's record in the registry, and where the chat of its session is.
+#[derive(Debug)]
+struct Registered {
+    record: Small<SessionId>,
+    found: Option<Found>,
+}
+
+/// The chats of a session, and when they were looked for.
 #[derive(Debug)]
 struct Found {
     session: SessionId,
@@ -45,52 +51,63 @@ struct Found {
 }
 
 impl Qwen {
-    /// A reader for whom `home` is the home directory, on this machine.
-    pub fn new(home: Option<PathBuf>, machine: Machine) -> Self {
-        Self { home, machine, found: HashMap::new(), chats: Followed::default() }
+    /// A reader for the processes of this machine.
+    pub fn new(machine: Machine) -> Self {
+        Self { machine, registered: HashMap::new(), chats: Followed::default() }
     }
 
     fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
-        let folder = homes::folder(agent, "QWEN_HOME", self.home.as_deref(), ".qwen")?;
-        let (process, session) = self.registered(agent, &folder.join("sessions"))?;
-        let chat = self.chat(process, &session, &folder.join("projects"), now)?;
-        let usage = self.chats.read(&chat, now)?.usage();
-        let unmeasured =
-            vec![Gap { field: "evidence".into(), reason: "Qwen does not record whether it works or waits".to_owned() }];
-        Ok(Testimony { evidence: Vec::new(), usage, unmeasured })
-    }
-
-    /// Which of the agent's processes is in the registry, and what session it has.
-    fn registered(&self, agent: &Subject, registry: &Path) -> Result<(ProcessId, SessionId), String> {
-        for (id, _) in &agent.processes {
-            let file = registry.join(format!("{}.json", id.pid));
-            let session = match read_small_itself(&file, MAX_RECORD) {
-                Ok((bytes, _)) => registry::session(&bytes, *id, &self.machine),
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => Err(format!("cannot be read: {error}")),
-            };
-            return session.map(|session| (*id, session)).map_err(|why| format!("its record in the registry {why}"));
+        for (process, program) in &agent.processes {
+            let home = home_of(program, "QWEN_HOME", ".qwen")?;
+            let new = || Registered::new(home.join("sessions").join(format!("{}.json", process.pid)));
+            let registered = self.registered.entry(*process).or_insert_with(new);
+            let Some(session) = registered.session(*process, &self.machine)? else { continue };
+            let chat = registered.chat(session, &home.join("projects"), now)?;
+            let usage = self.chats.read(&chat, now)?.usage();
+            let reason = "Qwen does not record whether it works or waits".to_owned();
+            let unmeasured = vec![Gap { field: "evidence".into(), reason }];
+            return Ok(Testimony { evidence: Vec::new(), usage, unmeasured });
         }
         Err("it is not in the registry of sessions: only interactive ones are".to_owned())
     }
+}
+
+impl Registered {
+    fn new(record: PathBuf) -> Self {
+        Self { record: Small::new(record, MAX_RECORD), found: None }
+    }
+
+    /// The session that the process has registered; `None`: it has none.
+    fn session(&mut self, process: ProcessId, machine: &Machine) -> Result<Option<SessionId>, String> {
+        match self.record.read(|bytes| registry::session(bytes, process, machine)) {
+            Ok(session) => Ok(Some(session.clone())),
+            Err(error) if error.missing => Ok(None),
+            Err(error) => Err(format!("its record in the registry {error}")),
+        }
+    }
 
     /// The only chat of a session.
-    fn chat(&mut self, id: ProcessId, session: &SessionId, projects: &Path, now: Moment) -> Result<PathBuf, String> {
-        let good = |found: &Found| {
-            found.session == *session && (found.chats.len() == 1 || now.steady.saturating_sub(found.at) < RETRY)
+    fn chat(&mut self, session: SessionId, projects: &Path, now: Moment) -> Result<PathBuf, String> {
+        let stands = |found: &Found| {
+            found.session == session && (found.chats.len() == 1 || now.steady.saturating_sub(found.at) < RETRY)
         };
-        if !self.found.get(&id).is_some_and(good) {
-            let entries = fs::read_dir(projects).into_iter().flatten().flatten().take(MOST_PROJECTS);
-            let chats = entries.map(|entry| entry.path().join("chats").join(session.file()));
-            let chats = chats.filter(|chat| Stamp::of_itself(chat).is_ok()).collect();
-            self.found.insert(id, Found { session: session.clone(), chats, at: now.steady });
-        }
-        match self.found.get(&id).map(|found| found.chats.as_slice()).unwrap_or_default() {
+        let found = match self.found.take().filter(stands) {
+            Some(found) => found,
+            None => Found { chats: chats_of(&session, projects), session, at: now.steady },
+        };
+        match self.found.insert(found).chats.as_slice() {
             [] => Err("its session has no chat yet".to_owned()),
             [chat] => Ok(chat.clone()),
             several => Err(format!("its session has {} chats; which one is meant is not decided", several.len())),
         }
     }
+}
+
+/// The chats of a session, in whatever project.
+fn chats_of(session: &SessionId, projects: &Path) -> Vec<PathBuf> {
+    let projects = fs::read_dir(projects).into_iter().flatten().flatten().take(MOST_PROJECTS);
+    let chats = projects.map(|project| project.path().join("chats").join(session.file()));
+    chats.filter(|chat| Stamp::of_itself(chat).is_ok()).collect()
 }
 
 impl Records for Qwen {
@@ -101,14 +118,14 @@ impl Records for Qwen {
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.chats.begin();
         let live = |id: &ProcessId| subjects.iter().any(|subject| subject.processes.iter().any(|(own, _)| own == id));
-        self.found.retain(|id, _| live(id));
+        self.registered.retain(|id, _| live(id));
         subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{now, subject, undecided};
+    use super::super::tests::{home, now, subject, undecided};
     use super::*;
     use serde_json::json;
 
@@ -122,7 +139,7 @@ mod tests {
         fn new() -> Self {
             let home = tempfile::tempdir().unwrap();
             let machine = Machine { boot_id: "boot".to_owned(), pid_namespace: "pid:[9]".to_owned() };
-            let reader = Qwen::new(Some(home.path().to_owned()), machine);
+            let reader = Qwen::new(machine);
             Self { home, reader }
         }
 
@@ -143,7 +160,7 @@ mod tests {
 
         /// What is found of that process, which started at 77, so many seconds after the beginning.
         fn look(&mut self, second: u64) -> Testimony {
-            self.reader.read(&[&subject("qwen", Ok(vec![]))], now(second)).remove(0)
+            self.reader.read(&[&subject("qwen", home(self.home.path()))], now(second)).remove(0)
         }
     }
 

@@ -1,9 +1,11 @@
 //! Which files a process holds open for writing, of real processes.
 
 use super::stage::{Actor, identify, sampler};
+use crate::clock::Moment;
 use crate::observe::processes::{OpenFiles, ProcessId};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A shell that has run this script and waits, and which process it is.
 fn shell(script: &str) -> (Actor, ProcessId) {
@@ -18,7 +20,11 @@ fn is_log(path: &Path) -> bool {
 }
 
 fn written(id: ProcessId) -> Result<Vec<PathBuf>, String> {
-    OpenFiles::default().written_by(id, is_log)
+    OpenFiles::default().written_by(id, now(0), is_log)
+}
+
+fn now(second: u64) -> Moment {
+    Moment { unix_ms: 0, steady: Duration::from_secs(second) }
 }
 
 #[test]
@@ -60,4 +66,25 @@ fn another_process_with_the_pid_is_another_process() {
     assert!(written(earlier).is_err() && written(id).is_ok());
     drop(actor);
     assert!(written(id).is_err());
+}
+
+#[test]
+fn a_list_stands_for_a_while_unless_it_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let [a, b] = ["a.log", "b.log"].map(|name| dir.join(name));
+    let script = format!("exec 3>>{}\necho ready; read -r line; exec 4>>{}", a.display(), b.display());
+    let (mut actor, id) = shell(&script);
+    let mut files = OpenFiles::default();
+    assert_eq!(files.written_by(id, now(0), is_log), Ok(vec![a.clone()]));
+    actor.say("go on");
+    actor.hear("ready");
+    assert_eq!(files.written_by(id, now(1), is_log), Ok(vec![a.clone()]), "the new one is not looked for yet");
+    assert_eq!(files.written_by(id, now(3), is_log), Ok(vec![a.clone(), b]));
+    fs::rename(&a, dir.join("a.txt")).unwrap();
+    assert_eq!(
+        files.written_by(id, now(4), is_log),
+        Ok(vec![dir.join("b.log")]),
+        "its name says that it is another one"
+    );
 }
