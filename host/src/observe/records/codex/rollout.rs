@@ -12,13 +12,17 @@ use serde_json::Value;
 /// What is to be known of every open turn.
 const NO_APPROVALS: &str = "approvals are not recorded";
 
+/// The kinds of lines that are known.
+const KINDS: [&str; 6] =
+    ["session_meta", "turn_context", "event_msg", "response_item", "compacted", "inter_agent_communication"];
+
 /// What a rollout has said so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rollout {
     statement: Option<Evidence>,
     usage: Usage,
     calls: Open,
-    /// Whether any line had the form that is known.
+    /// Whether any line was of a kind that is known.
     understood: bool,
 }
 
@@ -33,18 +37,26 @@ impl Parser for Rollout {
             Err(_) if self.understood => return,
             Err(_) => return self.strange("a line that is not JSON", now_ms),
         };
-        let (Some(kind), Some(payload)) = (event["type"].as_str(), event["payload"].as_object()) else {
-            return self.strange(event["type"].as_str().unwrap_or("a line without a type"), now_ms);
-        };
-        self.understood = true;
-        let payload_type = payload.get("type").and_then(Value::as_str);
-        match (kind, payload_type) {
-            ("turn_context", _) => self.usage.model = event["payload"]["model"].as_str().map(word),
-            ("event_msg", Some("token_count")) => self.count(&event["payload"]["info"]),
+        let Some(kind) = event["type"].as_str() else { return self.strange("a line without a type", now_ms) };
+        if !KINDS.contains(&kind) {
+            // More kinds of lines come with new versions. Only where there is no other, it is another format.
+            if !self.understood {
+                self.strange(kind, now_ms);
+            }
+            return;
+        }
+        if !std::mem::replace(&mut self.understood, true) {
+            // What came before was strange only as long as nothing else was known.
+            self.statement = None;
+        }
+        let payload = &event["payload"];
+        match (kind, payload["type"].as_str()) {
+            _ if !payload.is_object() => self.strange(kind, now_ms),
+            ("turn_context", _) => self.usage.model = payload["model"].as_str().map(word),
+            ("event_msg", Some("token_count")) => self.count(&payload["info"]),
             ("event_msg", Some(name)) => self.turn(name, time(&event), now_ms),
             ("event_msg", None) => self.strange(kind, now_ms),
-            ("response_item", Some(name)) => self.call(name, &event["payload"], time(&event).unwrap_or(now_ms)),
-            // More kinds of lines come with new versions, and say nothing of turns.
+            ("response_item", Some(name)) => self.call(name, payload, time(&event).unwrap_or(now_ms)),
             _ => {}
         }
     }
@@ -212,16 +224,18 @@ mod tests {
     #[test]
     fn events_that_nobody_knows_change_nothing_and_forms_that_nobody_knows_are_told() {
         let unknown_event = STARTED.replace("task_started", "guardian_yawned");
-        let unknown_line = STARTED.replace("event_msg", "world_state");
+        let unknown_line = r#"{"type":"world_state","state":{}}"#;
         let half = &STARTED[..40];
-        assert_eq!(claim(&[STARTED, &unknown_event, &unknown_line, half]).unwrap().0, Claim::Working);
+        assert_eq!(claim(&[STARTED, &unknown_event, unknown_line, half]).unwrap().0, Claim::Working);
         let told =
             |lines: &[&str]| claim(lines).filter(|(claim, ..)| *claim == Claim::Unknown).map(|(_, word, ..)| word);
         assert_eq!(told(&[STARTED, &STARTED.replace("payload", "data")]), Some("event_msg".to_owned()));
         assert_eq!(told(&[STARTED, r#"{"kind":"task_started"}"#]), Some("a line without a type".to_owned()));
         assert_eq!(told(&[&STARTED.replace("timestamp", "ts")]), Some("task_started".to_owned()));
         assert_eq!(told(&[&STARTED.replace("\"type\":\"task", "\"name\":\"task")]), Some("event_msg".to_owned()));
+        assert_eq!(told(&[unknown_line]), Some("world_state".to_owned()));
         assert_eq!(told(&["\u{1}\u{2}"]), Some("a line that is not JSON".to_owned()));
+        assert_eq!(claim(&[unknown_line, "\u{1}", CALL]), None);
         assert_eq!(claim(&["\u{1}", STARTED]).unwrap().0, Claim::Working);
     }
 

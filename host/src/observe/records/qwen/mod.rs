@@ -68,7 +68,7 @@ impl Qwen {
             let unmeasured = vec![Gap { field: "evidence".into(), reason }];
             return Ok(Testimony { evidence: Vec::new(), usage, unmeasured });
         }
-        Err("it is not in the registry of sessions: only interactive ones are".to_owned())
+        Err("it has no record of its own in the registry: only interactive sessions have".to_owned())
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_chat_is_that_of_the_session_that_the_process_has_registered() {
         let mut stage = Stage::new();
-        assert!(undecided(&stage.look(0)).contains("not in the registry"));
+        assert!(undecided(&stage.look(0)).contains("no record of its own"));
         stage.register(77);
         assert!(undecided(&stage.look(1)).contains("no chat yet"));
         stage.write("projects/-w-app/chats/other.jsonl", ANSWER);
