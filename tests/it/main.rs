@@ -13,6 +13,7 @@ mod mcp;
 mod mcp_client;
 mod policies;
 mod policy_tools;
+mod records;
 mod registering;
 mod reload;
 mod stand_ins;

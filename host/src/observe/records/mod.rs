@@ -14,11 +14,7 @@ use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The longest word that is taken from a record, in characters: a status, a model, a tool's name.
-const LONGEST_WORD: usize = 64;
 
 /// An agent whose records are wanted.
 #[derive(Debug, Clone)]
@@ -77,29 +73,4 @@ impl Readers {
         }
         found
     }
-}
-
-/// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
-/// that it was started with.
-///
-/// # Errors
-/// Its environment may not be read, or names neither.
-pub fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
-    let env = program.env.as_ref().map_err(|why| format!("where it keeps its records is not known: {why}"))?;
-    let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
-    let folder = match (value(variable), value("HOME")) {
-        (Some(folder), _) => PathBuf::from(folder),
-        (None, Some(home)) => Path::new(home).join(below_home),
-        (None, None) => return Err("where it keeps its records is not known: it has no home".to_owned()),
-    };
-    match &program.cwd {
-        _ if folder.is_absolute() => Ok(folder),
-        Ok(cwd) => Ok(cwd.join(folder)),
-        Err(why) => Err(format!("where it keeps its records is not known: {why}")),
-    }
-}
-
-/// A word of a record, as it may be passed on.
-pub fn word(text: &str) -> String {
-    text.chars().take(LONGEST_WORD).collect()
 }

@@ -9,7 +9,7 @@ use crate::observe::processes::{ProcessId, Program};
 use crate::observe::records::folder::Folder;
 use crate::observe::records::small::Small;
 use crate::observe::records::tail::Budget;
-use crate::observe::records::{Subject, Testimony, home_of};
+use crate::observe::records::{Subject, Testimony};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl Agent {
 
     /// The record of one process; `Err(None)`: there is none.
     fn record_of(&mut self, id: ProcessId, program: &Program) -> Result<(PathBuf, Own), Option<String>> {
-        let home = home_of(program, "CLAUDE_CONFIG_DIR", ".claude")?;
+        let home = home_of(program).map_err(|why| format!("where it keeps its records is not known: {why}"))?;
         let path = home.join("sessions").join(format!("{}.json", id.pid));
         let file = self.records.entry(id).or_insert_with(|| Small::new(path.clone(), LARGEST_SESSION));
         if file.path() != path {
@@ -247,4 +247,16 @@ impl Agent {
 /// The name of a project's folder: its path, with `-` for all that is neither letter nor digit.
 fn folder_name(cwd: &Path) -> String {
     cwd.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+/// Where Claude Code keeps everything, by the environment that this program was started with.
+fn home_of(program: &Program) -> Result<PathBuf, String> {
+    let env = program.env.as_ref().map_err(Clone::clone)?;
+    let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
+    let folder = match (value("CLAUDE_CONFIG_DIR"), value("HOME")) {
+        (Some(folder), _) => PathBuf::from(folder),
+        (None, Some(home)) => Path::new(home).join(".claude"),
+        (None, None) => return Err("it has no home".to_owned()),
+    };
+    if folder.is_absolute() { Ok(folder) } else { Ok(program.cwd.as_ref().map_err(Clone::clone)?.join(folder)) }
 }
