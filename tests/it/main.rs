@@ -13,6 +13,7 @@ mod mcp;
 mod mcp_client;
 mod policies;
 mod policy_tools;
+mod records;
 mod records_by_pid;
 mod records_codex;
 mod registering;

@@ -1,7 +1,6 @@
 //! What all records of events have in common: lines of JSON with a time, and things that begin and end.
 
-use super::word;
-use jiff::Timestamp;
+use super::value::{date, word};
 use serde_json::Value;
 
 /// So many things may be open at the same time; the oldest is forgotten for one more.
@@ -9,8 +8,7 @@ const MOST_OPEN: usize = 64;
 
 /// The time that an event has under `timestamp`, Unix milliseconds.
 pub(super) fn time(event: &Value) -> Option<u64> {
-    let time: Timestamp = event["timestamp"].as_str()?.parse().ok()?;
-    u64::try_from(time.as_millisecond()).ok()
+    date(event["timestamp"].as_str()?)
 }
 
 /// Something that has begun and not ended: a tool's call, a question.

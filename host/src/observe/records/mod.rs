@@ -1,5 +1,5 @@
-//! What agents say of themselves: their own records, and the events that they send. One file for each kind of agent,
-//! each a parser over bytes that knows no files, and a thin reader.
+//! What agents say of themselves: their own records, and the events that they send. One file or folder for each kind of
+//! agent, each a parser over bytes that knows no files, and a thin reader.
 //!
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
@@ -16,6 +16,7 @@ pub mod small;
 pub mod tail;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use codex::Codex;
 pub use copilot::Copilot;
@@ -29,9 +30,6 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The longest word that is taken from a record, in characters: a status, a model, a tool's name.
-const LONGEST_WORD: usize = 64;
 
 /// An agent whose records are wanted.
 #[derive(Debug, Clone)]
@@ -113,26 +111,22 @@ impl Readers {
 }
 
 /// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
-/// that it was started with.
+/// that it was started with. This program's own environment says nothing of it.
 ///
 /// # Errors
 /// Its environment may not be read, or names neither.
-pub fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
-    let env = program.env.as_ref().map_err(|why| format!("where it keeps its records is not known: {why}"))?;
+fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
+    let unknown = |why: &str| format!("where it keeps its records is not known: {why}");
+    let env = program.env.as_ref().map_err(|why| unknown(why))?;
     let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
     let folder = match (value(variable), value("HOME")) {
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(home)) => Path::new(home).join(below_home),
-        (None, None) => return Err("where it keeps its records is not known: it has no home".to_owned()),
+        (None, None) => return Err(unknown("it has no home")),
     };
     match &program.cwd {
         _ if folder.is_absolute() => Ok(folder),
         Ok(cwd) => Ok(cwd.join(folder)),
-        Err(why) => Err(format!("where it keeps its records is not known: {why}")),
+        Err(why) => Err(unknown(why)),
     }
-}
-
-/// A word of a record, as it may be passed on.
-pub fn word(text: &str) -> String {
-    text.chars().take(LONGEST_WORD).collect()
 }

@@ -106,7 +106,8 @@ impl Unreadable {
 
 impl From<&io::Error> for Unreadable {
     fn from(error: &io::Error) -> Self {
-        let missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+        use ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+        let missing = matches!(error.kind(), NotFound | NotADirectory | InvalidFilename);
         Self { missing, why: if missing { "no such file".to_owned() } else { error.to_string() } }
     }
 }

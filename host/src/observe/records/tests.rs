@@ -1,6 +1,6 @@
 //! The readers, over files and processes of the tests' own.
 
-use super::{Gemini, Records as _, Subject, Testimony};
+use super::{Gemini, Records as _, Subject, Testimony, home_of};
 use crate::clock::Moment;
 use crate::observe::processes::{ProcessId, Program};
 use std::path::Path;
@@ -48,4 +48,21 @@ fn nothing_is_said_of_gemini_but_why() {
     let (one, two) = (subject("gemini", Ok(vec![])), subject("gemini", Ok(vec![])));
     let said = Gemini.read(&[&one, &two], now(0));
     assert_eq!(said.iter().map(undecided).collect::<Vec<_>>(), ["its records name no process"; 2]);
+}
+
+#[test]
+fn the_agents_own_environment_says_where_its_records_are() {
+    let program = |env: &[(&str, &str)], cwd: Result<&str, &str>| {
+        let env = env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let program = Program::clone(&subject("qwen", Ok(env)).processes[0].1);
+        Program { cwd: cwd.map(Into::into).map_err(str::to_owned), ..program }
+    };
+    let place = |env: &[(&str, &str)]| home_of(&program(env, Ok("/w")), "QWEN_HOME", ".qwen");
+    assert_eq!(place(&[("HOME", "/home/me"), ("TMUX", "/x")]), Ok("/home/me/.qwen".into()));
+    assert_eq!(place(&[("HOME", "/home/me"), ("QWEN_HOME", "/srv/qwen")]), Ok("/srv/qwen".into()));
+    assert_eq!(place(&[("HOME", "/home/me"), ("QWEN_HOME", "")]), Ok("/home/me/.qwen".into()));
+    assert_eq!(place(&[("QWEN_HOME", "mine")]), Ok("/w/mine".into()), "as the agent itself would see it");
+    assert!(place(&[("QWEN", "/x")]).unwrap_err().contains("no home"));
+    let closed = home_of(&program(&[("QWEN_HOME", "mine")], Err("permission denied")), "QWEN_HOME", ".qwen");
+    assert!(closed.unwrap_err().contains("permission denied"));
 }

@@ -1,7 +1,7 @@
 //! One conversation, by its transcript.
 
 use super::inside::Inside;
-use super::transcript::{Tokens, parse};
+use super::transcript::{Line, Tokens, parse};
 use super::turn::{Sums, Turn};
 use crate::clock::Moment;
 use crate::files::Stamp;
@@ -142,6 +142,8 @@ pub struct Recent {
     tail: Tail,
     /// The last turn that shows in it.
     pub turn: Turn,
+    /// Whether it is that of an agent inside another: there all lines are marked as such.
+    inside: bool,
     progress: Result<Progress, Unreadable>,
 }
 
@@ -149,7 +151,12 @@ impl Recent {
     /// The last so many bytes of a transcript, and what comes after them.
     pub fn new(transcript: PathBuf, first: u64) -> Self {
         let tail = Tail::new(transcript, Options { first: Some(first), ..Options::default() });
-        Self { tail, turn: Turn::default(), progress: Ok(Progress::Behind) }
+        Self { tail, turn: Turn::default(), inside: false, progress: Ok(Progress::Behind) }
+    }
+
+    /// The same for an agent inside another.
+    pub fn inside(transcript: PathBuf, first: u64) -> Self {
+        Self { inside: true, ..Self::new(transcript, first) }
     }
 
     /// Whether not all of that is read.
@@ -164,11 +171,15 @@ impl Recent {
 
     /// Reads what is new.
     pub fn read(&mut self, budget: &mut Budget, now: Moment) {
-        let Self { tail, turn, .. } = self;
-        self.progress = tail.read(budget, now, |piece| match piece {
+        let Self { tail, turn, inside, progress } = self;
+        *progress = tail.read(budget, now, |piece| match piece {
             Piece::Restart => *turn = Turn::default(),
             // A line that nobody understands is counted where all of the file is read.
-            Piece::Line(line) => drop(parse(line).map(|line| turn.take(&line))),
+            Piece::Line(line) => {
+                if let Ok(line) = parse(line) {
+                    turn.take(&Line { aside: line.aside && !*inside, ..line });
+                }
+            }
         });
     }
 }

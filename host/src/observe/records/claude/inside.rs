@@ -63,7 +63,7 @@ impl Inside {
                 self.failed = None;
                 self.transcripts.retain(|name, _| names.binary_search(name).is_ok());
                 for name in names {
-                    let new = || Recent::new(path.join(name), PEEK);
+                    let new = || Recent::inside(path.join(name), PEEK);
                     self.transcripts.entry(name.clone()).or_insert_with(new);
                 }
             }

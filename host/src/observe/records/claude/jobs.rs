@@ -1,7 +1,7 @@
 //! `jobs/<id>/state.json`: what is said of a conversation that runs in the background.
 
-use super::value::{Id, object, text, time};
 use crate::observe::facts::{Claim, Evidence, Source};
+use crate::observe::records::value::{Id, object, text, time};
 
 /// What such a record says, as far as it is of use.
 #[derive(Debug, Clone, PartialEq, Eq)]

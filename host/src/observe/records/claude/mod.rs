@@ -12,7 +12,6 @@ mod session_file;
 mod tests;
 mod transcript;
 mod turn;
-mod value;
 
 use super::tail::Budget;
 use super::{Records, Subject, Testimony};
@@ -22,7 +21,7 @@ use agent::Agent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much is read of transcripts in one tick, all agents together.
-const PER_TICK: u64 = 8 << 20;
+const PER_TICK: u64 = 16 << 20;
 
 /// Reads what Claude Code agents record.
 #[derive(Debug, Default)]

@@ -1,10 +1,9 @@
 //! `sessions/<pid>.json`: what a Claude Code process says of itself. It is written when the status changes, and outlives a
 //! process that is killed.
 
-use super::value::{Id, number, object, text, time};
 use crate::observe::facts::{Claim, Evidence, Source};
 use crate::observe::processes::ProcessId;
-use crate::observe::records::word;
+use crate::observe::records::value::{Id, number, object, text, time, word};
 use std::path::PathBuf;
 
 /// What such a record says, as far as it is of use.

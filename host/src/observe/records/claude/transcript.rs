@@ -1,8 +1,7 @@
 //! One line of `projects/<folder>/<session>.jsonl`. Prompts, answers and what tools are given are looked at no further than
 //! is needed to tell what kind of line it is.
 
-use super::value::date;
-use crate::observe::records::word;
+use crate::observe::records::value::{date, word};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;

@@ -6,7 +6,7 @@
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
-use crate::observe::records::word;
+use crate::observe::records::value::word;
 use serde_json::Value;
 
 /// The tool by which the model asks a person.

@@ -2,7 +2,7 @@
 
 use crate::observe::facts::Usage;
 use crate::observe::records::follow::Parser;
-use crate::observe::records::word;
+use crate::observe::records::value::word;
 use serde_json::Value;
 
 /// What a chat has said so far.

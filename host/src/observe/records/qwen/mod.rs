@@ -6,13 +6,13 @@ mod registry;
 
 use super::follow::Followed;
 use super::small::Small;
+use super::value::Id;
 use super::{Records, Subject, Testimony, home_of};
 use crate::clock::Moment;
 use crate::files::Stamp;
 use crate::observe::facts::Gap;
 use crate::observe::processes::{Machine, ProcessId};
 use chat::Chat;
-use registry::SessionId;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,14 +38,14 @@ pub struct Qwen {
 /// A process's record in the registry, and where the chat of its session is.
 #[derive(Debug)]
 struct Registered {
-    record: Small<SessionId>,
+    record: Small<Id>,
     found: Option<Found>,
 }
 
 /// The chats of a session, and when they were looked for.
 #[derive(Debug)]
 struct Found {
-    session: SessionId,
+    session: Id,
     chats: Vec<PathBuf>,
     at: Duration,
 }
@@ -78,7 +78,7 @@ impl Registered {
     }
 
     /// The session that the process has registered; `None`: it has none.
-    fn session(&mut self, process: ProcessId, machine: &Machine) -> Result<Option<SessionId>, String> {
+    fn session(&mut self, process: ProcessId, machine: &Machine) -> Result<Option<Id>, String> {
         match self.record.read(|bytes| registry::session(bytes, process, machine)) {
             Ok(session) => Ok(Some(session.clone())),
             Err(error) if error.missing => Ok(None),
@@ -87,7 +87,7 @@ impl Registered {
     }
 
     /// The only chat of a session.
-    fn chat(&mut self, session: SessionId, projects: &Path, now: Moment) -> Result<PathBuf, String> {
+    fn chat(&mut self, session: Id, projects: &Path, now: Moment) -> Result<PathBuf, String> {
         let stands = |found: &Found| {
             found.session == session && (found.chats.len() == 1 || now.steady.saturating_sub(found.at) < RETRY)
         };
@@ -104,9 +104,9 @@ impl Registered {
 }
 
 /// The chats of a session, in whatever project.
-fn chats_of(session: &SessionId, projects: &Path) -> Vec<PathBuf> {
+fn chats_of(session: &Id, projects: &Path) -> Vec<PathBuf> {
     let projects = fs::read_dir(projects).into_iter().flatten().flatten().take(MOST_PROJECTS);
-    let chats = projects.map(|project| project.path().join("chats").join(session.file()));
+    let chats = projects.map(|project| project.path().join("chats").join(format!("{session}.jsonl")));
     chats.filter(|chat| Stamp::of_itself(chat).is_ok()).collect()
 }
 

@@ -2,27 +2,17 @@
 //! only what is needed here is taken out of it.
 
 use crate::observe::processes::{Machine, ProcessId};
+use crate::observe::records::value::Id;
 use serde_json::Value;
 
 /// The version of records that is known.
 const SCHEMA: u64 = 1;
 
-/// A session's id, fit to be part of a file's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SessionId(String);
-
-impl SessionId {
-    /// The name of its chat.
-    pub(super) fn file(&self) -> String {
-        format!("{}.jsonl", self.0)
-    }
-}
-
 /// The session of a record, if the record is of this very process.
 ///
 /// # Errors
 /// It is not, or that cannot be known: how the sentence ends that begins with the record.
-pub(super) fn session(record: &[u8], process: ProcessId, machine: &Machine) -> Result<SessionId, String> {
+pub(super) fn session(record: &[u8], process: ProcessId, machine: &Machine) -> Result<Id, String> {
     let record: Value = serde_json::from_slice(record).map_err(|_| "is not JSON".to_owned())?;
     if record["schemaVersion"].as_u64() != Some(SCHEMA) {
         return Err(format!("has a schema that is not {SCHEMA}"));
@@ -36,9 +26,7 @@ pub(super) fn session(record: &[u8], process: ProcessId, machine: &Machine) -> R
     if record["procStart"].as_str() != Some(&format!("{}:{}", machine.boot_id, process.start)) {
         return Err("is of an earlier process with this pid".to_owned());
     }
-    let id = record["sessionId"].as_str().unwrap_or_default();
-    let is_plain = (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if is_plain { Ok(SessionId(id.to_owned())) } else { Err("has no session id".to_owned()) }
+    record["sessionId"].as_str().and_then(Id::new).ok_or_else(|| "has no session id".to_owned())
 }
 
 #[cfg(test)]
@@ -54,7 +42,7 @@ mod tests {
     }
 
     /// What is made of a record with one field changed.
-    fn with(key: &str, value: Value) -> Result<SessionId, String> {
+    fn with(key: &str, value: Value) -> Result<Id, String> {
         let mut record = json!({
             "schemaVersion": 1, "pid": 41337, "procStart": "a1b2c3d4-boot:8895124", "pidNs": 4_026_531_836_u64,
             "sessionId": "8e016be8-5b48-4c13-ad22-1f5326ae64ac", "cwd": "/w", "ipcToken": "secret",
@@ -65,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_record_counts_only_for_the_very_process_that_it_names() {
-        assert_eq!(with("kind", json!("tui")).unwrap().file(), "8e016be8-5b48-4c13-ad22-1f5326ae64ac.jsonl");
+        assert_eq!(with("kind", json!("tui")).unwrap().to_string(), "8e016be8-5b48-4c13-ad22-1f5326ae64ac");
         for (key, value, why) in [
             ("schemaVersion", json!(2), "schema"),
             ("pid", json!(41338), "another process"),

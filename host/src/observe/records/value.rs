@@ -4,6 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::fmt::{self, Display, Formatter};
 
+/// The longest word that is taken from a record, in characters: a status, a model, a tool's name.
+const LONGEST_WORD: usize = 64;
+
+/// A word of a record, as it may be passed on.
+pub fn word(text: &str) -> String {
+    text.chars().take(LONGEST_WORD).collect()
+}
+
 /// An id that an agent has made and that may be part of a file's name: no dots, no slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Id(String);
