@@ -78,7 +78,7 @@ impl Conversation {
                 Err(_) => sums.strange += 1,
             },
         });
-        self.through |= !self.is_behind();
+        self.through |= matches!(self.progress, Ok(Progress::Read | Progress::Unchanged));
         if self.through {
             self.end = None;
         } else {
@@ -92,9 +92,9 @@ impl Conversation {
         self.recent().last_ms()
     }
 
-    /// What it says of a process that started then.
+    /// What it says of a process that started then. One that cannot be read any more says nothing.
     pub fn evidence(&self, started_at_ms: u64) -> Vec<Evidence> {
-        self.recent().evidence(started_at_ms)
+        if self.progress.is_err() { Vec::new() } else { self.recent().evidence(started_at_ms) }
     }
 
     fn recent(&self) -> &Turn {
@@ -114,18 +114,14 @@ impl Conversation {
             Ok(open) => (Some(open), None),
             Err(why) => (None, Some(format!("transcripts of its subagents: {why}"))),
         };
+        let tool = self.turn.current_tool().filter(|_| self.turn.is_open_since(started_at_ms));
         let usage = Usage {
             model: self.sums.model.clone(),
             input_tokens: tokens.input,
             output_tokens: tokens.output,
             cache_read_tokens: tokens.cache_read,
             cache_write_tokens: tokens.cache_write,
-            current_tool: self
-                .turn
-                .is_open_since(started_at_ms)
-                .then(|| self.turn.current_tool())
-                .flatten()
-                .map(str::to_owned),
+            current_tool: tool.map(str::to_owned),
             subagents,
             ..Usage::default()
         };

@@ -302,6 +302,20 @@ fn lines_that_nobody_understands_are_counted_and_the_rest_is_read() {
 }
 
 #[test]
+fn a_transcript_that_is_gone_says_nothing() {
+    let mut scene = one();
+    scene.session(7, &json!({}));
+    scene.tell(TRANSCRIPT, 1, &[PROMPT, CALL]);
+    assert_eq!(claims(&scene.look()).len(), 2);
+    fs::remove_file(scene.path(TRANSCRIPT)).unwrap();
+    let said = scene.look();
+    assert_eq!((claims(&said), said.usage.as_ref()), (vec![], None));
+    assert_eq!(gaps(&said)[1], ("usage", "there is no transcript of it yet"));
+    scene.tell(TRANSCRIPT, 1, &[PROMPT, CALL, END]);
+    assert_eq!(scene.look_after(10).usage.unwrap().input_tokens, Some(10), "it is another file");
+}
+
+#[test]
 fn an_agent_that_is_not_asked_for_is_forgotten() {
     let mut scene = one();
     scene.session(7, &json!({"status": "busy"}));
