@@ -1,26 +1,101 @@
 //! Small files that somebody else has written. A name may stand for anything: a pipe nobody writes to would never open,
 //! a device would never end. Only a plain file of a sensible size is read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Which file it is, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+    /// Inodes are used again, often at once.
+    born: Option<SystemTime>,
+}
+
+/// What changes when a plain file's content does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which file it is.
+    pub id: FileId,
+    /// Its size in bytes.
+    pub size: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    /// The stamp of a plain file, or of the one that a link leads to.
+    ///
+    /// # Errors
+    /// There is none, or it is something else: a pipe would never end.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        Self::new(&fs::metadata(path)?)
+    }
+
+    /// The same, but a link is no plain file.
+    ///
+    /// # Errors
+    /// There is none, or it is something else.
+    pub fn of_itself(path: &Path) -> io::Result<Self> {
+        Self::new(&fs::symlink_metadata(path)?)
+    }
+
+    fn new(found: &Metadata) -> io::Result<Self> {
+        if !found.is_file() {
+            return Err(not_regular());
+        }
+        #[cfg(unix)]
+        let (device, inode) = {
+            use std::os::unix::fs::MetadataExt as _;
+            (found.dev(), found.ino())
+        };
+        #[cfg(not(unix))]
+        let (device, inode) = (0, 0);
+        let id = FileId { device, inode, born: found.created().ok() };
+        Ok(Self { id, size: found.len(), modified: found.modified().ok() })
+    }
+
+    /// When the file was written, Unix milliseconds.
+    pub fn modified_ms(&self) -> Option<u64> {
+        let since_epoch = self.modified?.duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(since_epoch.as_millis()).ok()
+    }
+}
 
 /// Reads a whole file of at most `cap` bytes.
 ///
 /// # Errors
 /// It cannot be read, is no plain file, or is larger.
 pub fn read_small(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(not_regular());
-    }
+    read_up_to(open(path, Links::Followed)?, cap)
+}
+
+/// The same, but a link is not followed; with what the file was when it was opened.
+///
+/// # Errors
+/// As [`read_small`]; it is a link.
+pub fn read_small_itself(path: &Path, cap: u64) -> io::Result<(Vec<u8>, Stamp)> {
+    let (file, stamp) = open_itself(path)?;
+    Ok((read_up_to((file, stamp), cap)?, stamp))
+}
+
+/// Opens a plain file to read it from anywhere in it. A link is not followed: it may lead to what is not meant.
+///
+/// # Errors
+/// It cannot be opened, is a link or no plain file.
+pub fn open_itself(path: &Path) -> io::Result<(File, Stamp)> {
+    open(path, Links::Refused)
+}
+
+fn read_up_to((file, stamp): (File, Stamp), cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if found.len() <= cap {
+    if stamp.size <= cap {
         // A size is only what the file system says: it may grow meanwhile, and that of a file in procfs is 0.
         file.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
     }
-    if found.len().max(bytes.len() as u64) > cap {
+    if stamp.size.max(bytes.len() as u64) > cap {
         return Err(io::Error::new(ErrorKind::FileTooLarge, format!("is larger than {}", size(cap))));
     }
     Ok(bytes)
@@ -53,12 +128,29 @@ pub fn not_regular() -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, "is not a regular file")
 }
 
-/// Opens a file without waiting for the other end of a pipe.
-fn open(path: &Path) -> io::Result<File> {
+/// What is done about a name that is a link.
+enum Links {
+    Followed,
+    Refused,
+}
+
+/// Opens a plain file without waiting for the other end of a pipe.
+fn open(path: &Path, links: Links) -> io::Result<(File, Stamp)> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::fcntl::OFlag::O_NONBLOCK.bits());
-    options.read(true).open(path)
+    {
+        use nix::fcntl::OFlag;
+        let follow = if matches!(links, Links::Refused) { OFlag::O_NOFOLLOW } else { OFlag::empty() };
+        let flags = OFlag::O_NONBLOCK | follow;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits());
+    }
+    #[cfg(not(unix))]
+    if matches!(links, Links::Refused) {
+        Stamp::of_itself(path)?;
+    }
+    let file = options.read(true).open(path)?;
+    let stamp = Stamp::new(&file.metadata()?)?;
+    Ok((file, stamp))
 }
 
 /// `64 MiB`, `4 KiB` or `100 bytes`: the largest unit that divides it.
@@ -109,6 +201,19 @@ mod tests {
                 assert!(regular_or_missing(special).is_err());
             }
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_only_where_that_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "1234").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(read_small(&link, 4).unwrap(), b"1234");
+        let (bytes, stamp) = read_small_itself(&file, 4).unwrap();
+        assert_eq!((bytes.as_slice(), stamp), (&b"1234"[..], Stamp::of(&link).unwrap()));
+        assert!(read_small_itself(&link, 4).is_err() && Stamp::of_itself(&link).is_err());
     }
 
     #[cfg(target_os = "linux")]

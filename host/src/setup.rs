@@ -6,8 +6,9 @@ use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Machine, Options, Sampler};
-use crate::observe::records::Readers;
+use crate::observe::records::claude::Claude;
 use crate::observe::records::hooks::Hooks;
+use crate::observe::records::{Codex, Copilot, Gemini, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -153,13 +154,8 @@ impl Setup {
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
         let sampler = self.sampler();
-        let readers = self.readers(sampler.machine());
+        let readers = readers(sampler.machine(), &self.dirs.state);
         Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
-    }
-
-    /// Who reads what agents say of themselves.
-    fn readers(&self, machine: &Machine) -> Readers {
-        Readers::new(vec![Box::new(Hooks::new(&self.dirs.state, machine.clone()))])
     }
 
     /// Everything that one tick needs.
@@ -199,6 +195,18 @@ impl Setup {
     pub fn audit(&self) -> Audit {
         Audit::open(&self.dirs.state, self.config().audit)
     }
+}
+
+/// Who reads what agents say of themselves.
+fn readers(machine: &Machine, state: &Path) -> Readers {
+    Readers::new(vec![
+        Box::<Claude>::default(),
+        Box::<Codex>::default(),
+        Box::<Copilot>::default(),
+        Box::new(Qwen::new(machine.clone())),
+        Box::new(Gemini),
+        Box::new(Hooks::new(state, machine.clone())),
+    ])
 }
 
 /// This program, to be started once more. On Linux that is the very file that runs, also where another has its name by now.

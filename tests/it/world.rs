@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -83,6 +84,16 @@ impl World {
     /// Runs the executable to its end.
     pub fn run(&self, args: &[&str]) -> Ran {
         finish(self.command(args))
+    }
+
+    /// What is reported of an agent that was found by itself.
+    pub fn found(&self, agent: &StandIn) -> Value {
+        let reports = self.run(&["status", "--json"]).json();
+        let sessions = reports["reports"].as_array().unwrap();
+        let agents = sessions.iter().flat_map(|report| report["agents"].as_array().unwrap());
+        let found: Vec<&Value> = agents.filter(|found| found["process_id"] == agent.pid()).collect();
+        assert_eq!(found.len(), 1, "{reports:#}");
+        found[0].clone()
     }
 
     /// The report of one declared session, and the exit code.
@@ -192,6 +203,20 @@ pub fn descendants(root: u32) -> Vec<(u32, u64)> {
         }
         found.extend(more);
     }
+}
+
+/// A process that is recognised as an agent of this kind, in a project of its own.
+pub fn posing_as(kind: &str, world: &World, adjust: impl FnOnce(&mut Command)) -> StandIn {
+    let project = world.path("project");
+    headcount_tests::repository(&project);
+    let adjust = |command: &mut Command| {
+        command.arg0(kind).current_dir(&project).env("HOME", world.path(""));
+        adjust(command);
+    };
+    let it = StandIn::start_with(Path::new(HEADCOUNT), Behaviour::Idle, adjust).unwrap();
+    let runs = |line: Vec<u8>| line.starts_with(format!("{kind}\0").as_bytes());
+    until("it runs", || fs::read(format!("/proc/{}/cmdline", it.pid())).is_ok_and(runs));
+    it
 }
 
 /// The agent of this name in a report.

@@ -100,7 +100,8 @@ fn sources(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
     let agents: usize = snapshots.iter().map(|s| s.agents.len()).sum();
     let detail = format!("{agents} in {} sessions", snapshots.len());
     findings.push(Finding { part: "agents", name: "seen now".into(), works: true, detail });
-    let activity = "concluded from processes alone (marked ~): what agents record of themselves is not read yet";
+    let activity =
+        "what claude, codex and copilot record of themselves; of others concluded from their processes (marked ~)";
     findings.push(Finding { part: "agents", name: "activity".into(), works: true, detail: activity.into() });
     Ok(findings)
 }

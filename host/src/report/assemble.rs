@@ -9,7 +9,7 @@ use super::{
 };
 use crate::config::Mode;
 use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
-use crate::observe::facts::{self, MemoryMethod, ProcessState, Snapshot};
+use crate::observe::facts::{self, MemoryMethod, ProcessState, Snapshot, Usage};
 
 /// The check that is there where a policy has failed that must not.
 const WITHHELD: &str = "policy";
@@ -104,7 +104,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         iterm_tab_id,
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), activity),
-        work: fact.usage.clone(),
+        work: fact.usage.as_ref().map(work),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
             status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),
@@ -137,6 +137,15 @@ fn not_judged(policies: &[Evaluation]) -> ActivityReport {
         since: None,
         decided_by: DecidedBy::Process,
         inferred: false,
+    }
+}
+
+/// What an agent says of its work. It says it itself, so its words are cleaned as all others are.
+fn work(usage: &Usage) -> Usage {
+    Usage {
+        model: usage.model.as_deref().map(clean),
+        current_tool: usage.current_tool.as_deref().map(clean),
+        ..usage.clone()
     }
 }
 

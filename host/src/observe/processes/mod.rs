@@ -26,6 +26,7 @@ mod tests;
 use linux as system;
 #[cfg(not(target_os = "linux"))]
 use portable as system;
+pub use system::OpenFiles;
 use system::Table;
 
 pub use identity::{Ancestor, Lineage, Machine, ProcessId};
@@ -44,8 +45,18 @@ pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
-pub const KEPT_VARIABLES: [&str; 7] =
-    [AGENT_TAG, "ITERM_SESSION_ID", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "CLAUDE_CONFIG_DIR", "CODEX_HOME"];
+pub const KEPT_VARIABLES: [&str; 10] = [
+    AGENT_TAG,
+    "ITERM_SESSION_ID",
+    "TERM_PROGRAM",
+    "TMUX",
+    "TMUX_PANE",
+    "HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "QWEN_HOME",
+];
 
 /// How the table is sampled.
 #[derive(Debug, Clone)]

@@ -13,8 +13,31 @@ use super::{
 use crate::clock::{Clock, Moment};
 use crate::observe::facts::ProcessState;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+
+/// Which files processes hold open.
+#[derive(Debug, Default)]
+pub struct OpenFiles;
+
+impl OpenFiles {
+    /// Says that it cannot be known.
+    ///
+    /// # Errors
+    /// Always, on systems without procfs.
+    pub fn written_by(
+        &mut self,
+        _process: ProcessId,
+        _now: Moment,
+        _wanted: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<PathBuf>, String> {
+        Err("this system does not show them".to_owned())
+    }
+
+    /// There is nothing to forget.
+    pub fn retain(&mut self, _wanted: impl Fn(ProcessId) -> bool) {}
+}
 
 /// The rows and how they are read.
 pub(super) struct Table {

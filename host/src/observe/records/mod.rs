@@ -1,16 +1,35 @@
-//! What agents say of themselves: their own records, and the events that they send. One file for each kind of agent,
-//! each a parser over bytes that knows no files, and a thin reader.
+//! What agents say of themselves: their own records, and the events that they send. One file or folder for each kind of
+//! agent, each a parser over bytes that knows no files, and a thin reader.
 //!
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+pub mod claude;
+mod codex;
+mod copilot;
+mod event;
+pub mod folder;
+mod follow;
+mod gemini;
 pub mod hooks;
+mod qwen;
+pub mod small;
+pub mod tail;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use codex::Codex;
+pub use copilot::Copilot;
+pub use gemini::Gemini;
+pub use qwen::Qwen;
 
 use super::facts::{Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An agent whose records are wanted.
@@ -24,6 +43,16 @@ pub struct Subject {
     pub started_at_ms: u64,
 }
 
+/// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
+const START_SLACK_MS: u64 = 2000;
+
+impl Subject {
+    /// Whether what happened then may be its own doing. A record that an agent goes on with tells of earlier processes, too.
+    pub fn ran_at(&self, at_ms: u64) -> bool {
+        at_ms.saturating_add(START_SLACK_MS) >= self.started_at_ms
+    }
+}
+
 /// What was found of one agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Testimony {
@@ -33,6 +62,16 @@ pub struct Testimony {
     pub usage: Option<Usage>,
     /// What could not be found, and why.
     pub unmeasured: Vec<Gap>,
+}
+
+impl From<Result<Testimony, String>> for Testimony {
+    /// Of an agent whose records cannot be found or read, nothing is said but why.
+    fn from(found: Result<Self, String>) -> Self {
+        found.unwrap_or_else(|why| {
+            let gap = |field: &'static str| Gap { field: field.into(), reason: why.clone() };
+            Self { unmeasured: ["evidence", "usage"].map(gap).into(), ..Self::default() }
+        })
+    }
 }
 
 /// A reader of records.
@@ -69,5 +108,26 @@ impl Readers {
             }
         }
         found
+    }
+}
+
+/// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
+/// that it was started with. This program's own environment says nothing of it.
+///
+/// # Errors
+/// Its environment may not be read, or names neither.
+fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
+    let unknown = |why: &str| format!("where it keeps its records is not known: {why}");
+    let env = program.env.as_ref().map_err(|why| unknown(why))?;
+    let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
+    let folder = match (value(variable), value("HOME")) {
+        (Some(folder), _) => PathBuf::from(folder),
+        (None, Some(home)) => Path::new(home).join(below_home),
+        (None, None) => return Err(unknown("it has no home")),
+    };
+    match &program.cwd {
+        _ if folder.is_absolute() => Ok(folder),
+        Ok(cwd) => Ok(cwd.join(folder)),
+        Err(why) => Err(unknown(why)),
     }
 }

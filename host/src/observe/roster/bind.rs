@@ -1,8 +1,7 @@
 //! Which process a declared agent is: found once, then meant for good.
 
-use super::file::Stamp;
 use super::{Locator, Roster};
-use crate::files::read_small_text;
+use crate::files::{Stamp, read_small_text};
 use crate::names::{AgentName, SessionId};
 use crate::observe::facts::ProcessState;
 use crate::observe::processes::{Details, Liveness, Process, ProcessId};

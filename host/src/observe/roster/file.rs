@@ -2,16 +2,14 @@
 
 use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
 use crate::config::{Checked, Origins, Problem, Problems, check_toml};
-use crate::files::{not_regular, read_small_text};
+use crate::files::{Stamp, read_small_text};
 use crate::names::{AgentName, SessionId};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Largest roster file: some hundred thousand agents.
 const MAX_FILE: u64 = 16 << 20;
@@ -162,37 +160,5 @@ fn locator(agent: &Agent, folder: &Path, key: &str, origins: &Origins) -> Result
             .map(Locator::Match)
             .map_err(|error| origins.problem(&format!("{key}.match"), error.to_string())),
         _ => Err(origins.problem(key, "wanted exactly one of pid, pid_file and match")),
-    }
-}
-
-/// What changes when a file's content does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    modified: Option<SystemTime>,
-    size: u64,
-    inode: u64,
-}
-
-impl Stamp {
-    /// The stamp of a plain file.
-    ///
-    /// # Errors
-    /// There is none, or it is something else: a pipe would never end.
-    pub(super) fn of(file: &Path) -> io::Result<Self> {
-        let found = fs::metadata(file)?;
-        if !found.is_file() {
-            return Err(not_regular());
-        }
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(&found);
-        #[cfg(not(unix))]
-        let inode = 0;
-        Ok(Self { modified: found.modified().ok(), size: found.len(), inode })
-    }
-
-    /// When the file was written, Unix milliseconds.
-    pub(super) fn modified_ms(&self) -> Option<u64> {
-        let since_epoch = self.modified?.duration_since(UNIX_EPOCH).ok()?;
-        u64::try_from(since_epoch.as_millis()).ok()
     }
 }

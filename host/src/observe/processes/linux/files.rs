@@ -6,7 +6,7 @@ use crate::observe::processes::row::{Io, Measured};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
-use nix::sys::stat::{Mode, fstatat};
+use nix::sys::stat::{FileStat, Mode, fstatat};
 use nix::unistd::{SysconfVar, sysconf};
 use std::ffi::{CStr, OsString};
 use std::io::Write as _;
@@ -137,19 +137,31 @@ impl Files {
     /// By the directory's size where that is the number: at a tenth of a listing's cost, and without the right to
     /// list it.
     pub(super) fn fds(&mut self, pid: u32) -> Result<u32, Errno> {
-        let mut name = [0; NAME];
-        let path = path(&mut name, pid, "fd");
         if self.fd_size_is_count {
-            let size = fstatat(&self.proc, path, AtFlags::empty())?.st_size;
+            let size = self.target(pid, "fd")?.st_size;
             return u32::try_from(size).map_err(|_| Errno::EINVAL);
         }
-        let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let mut listing = Dir::openat(&self.proc, path, how, Mode::empty())?;
         let mut count = 0;
-        for entry in listing.iter() {
-            count += u32::from(!entry?.file_name().to_bytes().starts_with(b"."));
-        }
+        self.each_fd(pid, |_| count += 1)?;
         Ok(count)
+    }
+
+    /// Every open descriptor.
+    pub(super) fn each_fd(&self, pid: u32, mut act: impl FnMut(u32)) -> Result<(), Errno> {
+        let mut name = [0; NAME];
+        let how = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut listing = Dir::openat(&self.proc, path(&mut name, pid, "fd"), how, Mode::empty())?;
+        for entry in listing.iter() {
+            // `.` and `..` are no numbers.
+            entry?.file_name().to_str().ok().and_then(pid_of).into_iter().for_each(&mut act);
+        }
+        Ok(())
+    }
+
+    /// What a file or a link of a process leads to.
+    pub(super) fn target(&self, pid: u32, link: &str) -> Result<FileStat, Errno> {
+        let mut name = [0; NAME];
+        fstatat(&self.proc, path(&mut name, pid, link), AtFlags::empty())
     }
 
     /// How many descriptors may be open, `None` for no limit: the soft limit in `/proc/PID/limits`.
@@ -230,8 +242,7 @@ impl Files {
 
     /// Whether what a link of a process points to has no name any more.
     pub(super) fn is_deleted(&self, pid: u32, link: &str) -> bool {
-        let mut name = [0; NAME];
-        fstatat(&self.proc, path(&mut name, pid, link), AtFlags::empty()).is_ok_and(|found| found.st_nlink == 0)
+        self.target(pid, link).is_ok_and(|found| found.st_nlink == 0)
     }
 
     fn read(&mut self, pid: u32, file: &str) -> Result<&[u8], Errno> {
@@ -253,7 +264,7 @@ pub(super) fn reason<T>(result: Result<T, Errno>) -> Measured<T> {
     result.map_err(Errno::desc)
 }
 
-/// Room for ten digits, the longest file name and two more bytes.
+/// Room for ten digits, the longest file name and two more bytes; or for two numbers and `/fdinfo/`.
 const NAME: usize = 32;
 
 /// `PID/FILE` as a C string, on the stack.

@@ -7,6 +7,7 @@
 
 mod abilities;
 mod clock;
+mod descriptors;
 mod details;
 mod files;
 mod lineage;
@@ -15,6 +16,8 @@ mod rows;
 mod stat;
 #[cfg(test)]
 mod tests;
+
+pub use descriptors::OpenFiles;
 
 use super::row::{CpuReading, Measured, Rows, Usage};
 use super::{Ability, ListError, Liveness, Machine, Options, ProcessId, ProcessState};

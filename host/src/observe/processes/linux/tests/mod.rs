@@ -2,6 +2,7 @@
 //! bring about: a pid that is used again, a mount that hides processes, a kernel without CPU clocks.
 
 mod cpu;
+mod descriptors;
 mod figures;
 mod life;
 mod made_up;

@@ -1,0 +1,133 @@
+//! Which files a process holds open for writing. Such a descriptor ties a file to one very process, whatever folder either
+//! is in.
+
+use super::files::Files;
+use crate::clock::Moment;
+use crate::observe::processes::ProcessId;
+use nix::errno::Errno;
+use nix::sys::stat::{FileStat, SFlag};
+use std::collections::HashMap;
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// So many descriptors of a process are looked at.
+const MOST: usize = 4096;
+
+/// The largest `fdinfo` has some hundred bytes; what is wanted stands in its second line.
+const FDINFO: usize = 4096;
+
+/// How long a list of a process's descriptors stands, as long as what was found in it is still so.
+const LIST_FOR: Duration = Duration::from_secs(3);
+
+/// Which files processes hold open.
+pub struct OpenFiles {
+    files: Result<Files, Errno>,
+    held: HashMap<ProcessId, Held>,
+}
+
+/// The descriptors of a process that were wanted, with where they led.
+struct Held {
+    descriptors: Vec<(u32, PathBuf)>,
+    at: Duration,
+}
+
+impl Default for OpenFiles {
+    fn default() -> Self {
+        Self { files: Files::open(Path::new("/proc")), held: HashMap::new() }
+    }
+}
+
+impl fmt::Debug for OpenFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenFiles").field("processes", &self.held.len()).finish_non_exhaustive()
+    }
+}
+
+impl OpenFiles {
+    /// The regular files that this very process has opened for writing itself, among those whose path is `wanted`; a file
+    /// once for each descriptor. The path leads to that file now. One that was opened lately may be missing.
+    ///
+    /// # Errors
+    /// The process has ended, may not be looked at, or sees other files under the paths that it has.
+    pub fn written_by(
+        &mut self,
+        process: ProcessId,
+        now: Moment,
+        wanted: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<PathBuf>, String> {
+        let say = |errno: Errno| errno.desc().to_owned();
+        let files = self.files.as_mut().map_err(|errno| errno.desc().to_owned())?;
+        // Each descriptor costs a system call, and an agent may have hundreds that are of no concern.
+        let stands = |held: &Held| {
+            now.steady.saturating_sub(held.at) < LIST_FOR
+                && held.descriptors.iter().all(|(fd, path)| target(files, process.pid, *fd).as_ref() == Some(path))
+        };
+        let known = self.held.remove(&process).filter(stands);
+        let held = match known {
+            Some(held) => held,
+            None => Held { descriptors: list(files, process.pid, wanted).map_err(say)?, at: now.steady },
+        };
+        let regular = regular(files, process.pid, &held.descriptors);
+        // All of it was read of whoever had the pid then.
+        if files.stat(process.pid).map_err(say)?.start != process.start {
+            return Err(say(Errno::ESRCH));
+        }
+        self.held.insert(process, held);
+        regular
+    }
+
+    /// Forgets the processes that are not `wanted` any more.
+    pub fn retain(&mut self, wanted: impl Fn(ProcessId) -> bool) {
+        self.held.retain(|process, _| wanted(*process));
+    }
+}
+
+/// Where a descriptor leads; `None`: it has been closed.
+fn target(files: &Files, pid: u32, fd: u32) -> Option<PathBuf> {
+    files.link_of(pid, &format!("fd/{fd}")).map(PathBuf::from).ok()
+}
+
+/// The descriptors that are open for writing and lead to what is wanted.
+fn list(files: &mut Files, pid: u32, wanted: impl Fn(&Path) -> bool) -> Result<Vec<(u32, PathBuf)>, Errno> {
+    let mut all = Vec::new();
+    files.each_fd(pid, |fd| {
+        if all.len() < MOST {
+            all.push(fd);
+        }
+    })?;
+    let all = all.into_iter().filter_map(|fd| Some((fd, target(files, pid, fd).filter(|path| wanted(path))?)));
+    let all: Vec<_> = all.collect();
+    Ok(all.into_iter().filter(|(fd, _)| is_writing(files, pid, *fd)).collect())
+}
+
+/// The paths of those that are regular files.
+fn regular(files: &Files, pid: u32, descriptors: &[(u32, PathBuf)]) -> Result<Vec<PathBuf>, String> {
+    let found = descriptors.iter().filter_map(|(fd, path)| Some((files.target(pid, &format!("fd/{fd}")).ok()?, path)));
+    let regular = found.filter(|(found, _)| is_regular(found));
+    regular
+        .map(|(found, path)| if leads_to(path, &found) { Ok(path.clone()) } else { Err(ELSEWHERE.to_owned()) })
+        .collect()
+}
+
+/// What to say where a path means one file to a process and another one, or none, to this program.
+const ELSEWHERE: &str = "the paths that it has lead elsewhere from here";
+
+/// Whether a descriptor is open for writing: `flags` of its `fdinfo`, in octal digits, end with the access mode.
+fn is_writing(files: &mut Files, pid: u32, fd: u32) -> bool {
+    const ACCESS_MODE: u32 = 0o3;
+    const READ_ONLY: u32 = 0o0;
+    let text = files.whole(pid, &format!("fdinfo/{fd}"), FDINFO).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let flags = text.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & ACCESS_MODE != READ_ONLY)
+}
+
+fn is_regular(found: &FileStat) -> bool {
+    SFlag::from_bits_truncate(found.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFREG
+}
+
+fn leads_to(path: &Path, target: &FileStat) -> bool {
+    path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == (target.st_dev, target.st_ino))
+}

@@ -1,0 +1,172 @@
+//! `sessions/<pid>.json`: what a Claude Code process says of itself. It is written when the status changes, and outlives a
+//! process that is killed.
+
+use crate::observe::facts::{Claim, Evidence, Source};
+use crate::observe::processes::ProcessId;
+use crate::observe::records::value::{Id, number, object, text, time, word};
+use std::path::PathBuf;
+
+/// What such a record says, as far as it is of use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// The process that wrote it.
+    pid: Option<u64>,
+    /// That process's raw start.
+    start: Option<u64>,
+    /// Its conversation; another one after `/clear`.
+    pub id: Option<Id>,
+    /// Where it works.
+    pub cwd: Option<PathBuf>,
+    /// Whether it runs in the background, as a job.
+    pub background: bool,
+    /// That job.
+    pub job: Option<Id>,
+    /// Whether its conversation was handed to a background job.
+    pub parked: bool,
+    status: Option<String>,
+    waiting_for: Option<String>,
+    status_updated_ms: Option<u64>,
+    /// When the record was written, Unix milliseconds.
+    pub updated_ms: Option<u64>,
+}
+
+/// Reads one record. What is missing or of another type than it was is not known; everything else still is.
+///
+/// # Errors
+/// It is no JSON object.
+pub fn parse(bytes: &[u8]) -> Result<Session, String> {
+    let record = object(bytes)?;
+    Ok(Session {
+        pid: number(&record, "pid"),
+        start: number(&record, "procStart"),
+        id: text(&record, "sessionId").and_then(Id::new),
+        cwd: text(&record, "cwd").map(PathBuf::from),
+        background: text(&record, "kind") == Some("bg"),
+        job: text(&record, "jobId").and_then(Id::new),
+        parked: text(&record, "parkedJobId").is_some(),
+        status: text(&record, "status").map(word),
+        waiting_for: text(&record, "waitingFor").and_then(reason),
+        status_updated_ms: time(&record, "statusUpdatedAt"),
+        updated_ms: time(&record, "updatedAt"),
+    })
+}
+
+/// What is waited for, without what the agent wants to do: `approve Bash: delete /srv/x` is `approve Bash`.
+fn reason(waiting_for: &str) -> Option<String> {
+    let reason = waiting_for.split(':').next().unwrap_or_default().trim();
+    (!reason.is_empty()).then(|| word(reason))
+}
+
+impl Session {
+    /// Whether this very process wrote it: pids are used again, and records stay.
+    ///
+    /// # Errors
+    /// It did not, or that cannot be said.
+    pub fn belongs_to(&self, process: ProcessId) -> Result<(), String> {
+        match (self.pid, self.start) {
+            (Some(pid), Some(start)) if pid == u64::from(process.pid) && start == process.start => Ok(()),
+            (Some(_), Some(_)) => Err("its record belongs to another process".to_owned()),
+            _ => Err("its record does not say which process it belongs to".to_owned()),
+        }
+    }
+
+    /// What it says of its work; `None`: nothing. `written_ms` is when the file was written, for records that do not say.
+    pub fn evidence(&self, written_ms: Option<u64>) -> Option<Evidence> {
+        let status = self.status.as_ref()?;
+        let (claim, detail) = match status.as_str() {
+            "busy" => (Claim::Working, None),
+            // What it waited for last may still stand there when it waits no more.
+            "waiting" => (Claim::Waiting, self.waiting_for.clone()),
+            "idle" => (Claim::Idle, None),
+            "shell" => (Claim::Idle, Some("background shell".to_owned())),
+            _ => (Claim::Unknown, None),
+        };
+        let at_ms = self.status_updated_ms.or(self.updated_ms).or(written_ms)?;
+        Some(Evidence { source: Source::OwnRecord, claim, word: status.clone(), detail, at_ms })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const ME: ProcessId = ProcessId { pid: 4242, start: 20_095_994 };
+
+    fn session(more: &serde_json::Value) -> Session {
+        let mut record = json!({"pid": 4242, "procStart": "20095994", "sessionId": "11111111-aa", "cwd": "/w/app",
+            "kind": "interactive", "statusUpdatedAt": 5, "updatedAt": 9});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        parse(record.to_string().as_bytes()).unwrap()
+    }
+
+    fn said(more: &serde_json::Value) -> (Claim, String, Option<String>, u64) {
+        let said = session(more).evidence(Some(1)).unwrap();
+        (said.claim, said.word, said.detail, said.at_ms)
+    }
+
+    #[test]
+    fn each_status_is_one_claim() {
+        let owned = |text: &str| text.to_owned();
+        for (status, claim, detail) in [
+            ("busy", Claim::Working, None),
+            ("waiting", Claim::Waiting, Some("permission prompt")),
+            ("idle", Claim::Idle, None),
+            ("shell", Claim::Idle, Some("background shell")),
+            ("frobnicating", Claim::Unknown, None),
+        ] {
+            let more = json!({"status": status, "waitingFor": "permission prompt"});
+            assert_eq!(said(&more), (claim, owned(status), detail.map(owned), 5));
+        }
+        assert_eq!(session(&json!({})).evidence(Some(1)), None, "an SDK's has no status");
+    }
+
+    #[test]
+    fn what_an_agent_asks_to_do_is_left_out() {
+        let more = json!({"status": "waiting", "waitingFor": "approve Bash: rm -rf /srv/secret"});
+        assert_eq!(said(&more).2.as_deref(), Some("approve Bash"));
+        let long = said(&json!({"status": "x".repeat(100_000)})).1;
+        assert_eq!(long.len(), 64);
+    }
+
+    #[test]
+    fn it_is_dated_by_its_status_then_by_its_writing() {
+        assert_eq!(said(&json!({"status": "busy", "statusUpdatedAt": null})).3, 9);
+        let nothing = json!({"status": "busy", "statusUpdatedAt": null, "updatedAt": "soon"});
+        assert_eq!(said(&nothing).3, 1);
+        assert_eq!(session(&nothing).evidence(None), None);
+    }
+
+    #[test]
+    fn a_record_counts_only_for_the_process_that_wrote_it() {
+        assert_eq!(session(&json!({})).belongs_to(ME), Ok(()));
+        assert_eq!(session(&json!({"procStart": 20_095_994, "pid": "4242"})).belongs_to(ME), Ok(()));
+        let other = Err("its record belongs to another process".to_owned());
+        assert_eq!(session(&json!({"procStart": "20095995"})).belongs_to(ME), other);
+        assert_eq!(session(&json!({"pid": 4243})).belongs_to(ME), other);
+        let unknown = Err("its record does not say which process it belongs to".to_owned());
+        for start in [json!(null), json!("Fri Aug 14 03:18:33 2026"), json!(-1), json!(2.5)] {
+            assert_eq!(session(&json!({"procStart": start})).belongs_to(ME), unknown);
+        }
+    }
+
+    #[test]
+    fn an_id_is_no_path() {
+        for id in ["../../etc/passwd", "", "a/b", ".", &"x".repeat(65)] {
+            assert_eq!(session(&json!({"sessionId": id, "jobId": id})).id, None, "{id}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "\\PC+") {
+            let _ = parse(&bytes);
+            let record = json!({"pid": text, "procStart": text, "status": text, "waitingFor": text, "updatedAt": text});
+            let session = parse(record.to_string().as_bytes()).unwrap();
+            prop_assert!(session.evidence(Some(1)).is_some_and(|said| said.word.chars().count() <= 64));
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! One line of `projects/<folder>/<session>.jsonl`. Prompts, answers and what tools are given are looked at no further than
+//! is needed to tell what kind of line it is.
+
+use crate::observe::records::value::{date, word};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+/// What is of use in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// When it was written, Unix milliseconds.
+    pub at_ms: Option<u64>,
+    /// Whether it belongs to a subagent, and only stands in this file.
+    pub aside: bool,
+    /// What it is.
+    pub what: What,
+}
+
+/// What a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A piece of what the model answered.
+    Answer(Answer),
+    /// Somebody asks for something: a turn begins.
+    Prompt,
+    /// These calls of tools have come back.
+    Results(Vec<String>),
+    /// The turn is over.
+    TurnEnd(&'static str),
+    /// Nothing that says anything of its work.
+    Other,
+}
+
+/// A piece of what the model answered: each block is a line, and they share an id.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// The message's id.
+    pub id: Option<String>,
+    /// The model; `None` for messages that no model has made.
+    pub model: Option<String>,
+    /// Why the model stopped.
+    pub stop: Option<String>,
+    /// What the whole message has cost.
+    pub tokens: Option<Tokens>,
+    /// Tools that are called: id and name.
+    pub calls: Vec<(String, String)>,
+}
+
+/// Numbers of tokens. A figure that the record does not have is not known, and no zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    /// Sent to the model.
+    #[serde(rename = "input_tokens")]
+    pub input: Option<u64>,
+    /// Came back.
+    #[serde(rename = "output_tokens")]
+    pub output: Option<u64>,
+    /// Read from the cache.
+    #[serde(rename = "cache_read_input_tokens")]
+    pub cache_read: Option<u64>,
+    /// Written to the cache.
+    #[serde(rename = "cache_creation_input_tokens")]
+    pub cache_write: Option<u64>,
+}
+
+/// Messages that the program itself has written in the model's name.
+const NO_MODEL: &str = "<synthetic>";
+
+/// Reads one line.
+///
+/// # Errors
+/// It is no JSON object, or a message that is not as messages were so far.
+pub fn parse(line: &[u8]) -> Result<Line, String> {
+    let unknown = |error: serde_json::Error| format!("is not understood (column {})", error.column());
+    let raw: RawLine = match serde_json::from_slice(line) {
+        Ok(raw) => raw,
+        // Only messages matter; of all other lines it is enough that they are some.
+        Err(error) => match serde_json::from_slice::<JustType>(line).map_err(unknown)?.kind.as_deref() {
+            Some("assistant" | "user") => return Err(unknown(error)),
+            _ => return Ok(Line { at_ms: None, aside: false, what: What::Other }),
+        },
+    };
+    let at_ms = raw.timestamp.as_deref().and_then(date);
+    Ok(Line { at_ms, aside: raw.is_sidechain.unwrap_or(false), what: raw.what() })
+}
+
+#[derive(Deserialize)]
+struct JustType {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLine {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    subtype: Option<String>,
+    timestamp: Option<String>,
+    is_sidechain: Option<bool>,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    message: Option<RawMessage>,
+}
+
+#[derive(Deserialize, Default)]
+struct RawMessage {
+    id: Option<String>,
+    model: Option<String>,
+    stop_reason: Option<String>,
+    usage: Option<Tokens>,
+    #[serde(default)]
+    content: Content,
+}
+
+impl RawLine {
+    fn what(self) -> What {
+        let message = self.message.unwrap_or_default();
+        match (self.kind.as_deref(), self.subtype.as_deref()) {
+            (Some("assistant"), _) => What::Answer(message.answer()),
+            (Some("user"), _) => {
+                let results: Vec<String> = message.content.blocks.into_iter().filter_map(|b| b.tool_use_id).collect();
+                match message.content.text {
+                    Some(Text::Interruption) => What::TurnEnd("interrupted"),
+                    _ if !results.is_empty() => What::Results(results),
+                    Some(Text::Prompt) if self.is_meta != Some(true) && self.is_compact_summary != Some(true) => {
+                        What::Prompt
+                    }
+                    _ => What::Other,
+                }
+            }
+            (Some("system"), Some("turn_duration")) => What::TurnEnd("turn_duration"),
+            (Some("system"), Some("stop_hook_summary")) => What::TurnEnd("stop_hook_summary"),
+            _ => What::Other,
+        }
+    }
+}
+
+impl RawMessage {
+    fn answer(self) -> Answer {
+        let is_call = |block: &Block| block.kind.as_deref() == Some("tool_use");
+        let calls = self.content.blocks.into_iter().filter(is_call);
+        Answer {
+            id: self.id,
+            model: self.model.filter(|model| model != NO_MODEL).as_deref().map(word),
+            stop: self.stop_reason.as_deref().map(word),
+            tokens: self.usage,
+            calls: calls.filter_map(|call| Some((call.id?, word(&call.name?)))).collect(),
+        }
+    }
+}
+
+/// A message's content: a text, or blocks.
+#[derive(Default)]
+struct Content {
+    /// What kind of text it has, if any.
+    text: Option<Text>,
+    blocks: Vec<Block>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    tool_use_id: Option<String>,
+    text: Option<Text>,
+}
+
+/// What a text is; the text itself is dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text {
+    Prompt,
+    /// Written where a person has stopped the agent.
+    Interruption,
+    /// A command to the program, or its output, that no model sees a question in.
+    Command,
+}
+
+/// How texts begin that the program writes in the user's name.
+const COMMANDS: [&str; 4] = ["<command-", "<local-command-", "<bash-", "Caveat: "];
+
+impl Text {
+    fn of(text: &str) -> Self {
+        let text = text.trim_start();
+        if text.starts_with("[Request interrupted by user") {
+            Self::Interruption
+        } else if COMMANDS.iter().any(|begin| text.starts_with(begin)) {
+            Self::Command
+        } else {
+            Self::Prompt
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Kept)?.text.ok_or_else(|| serde::de::Error::custom("no text"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Kept)
+    }
+}
+
+/// Reads a content in whatever form, without keeping its texts.
+struct Kept;
+
+impl<'de> Visitor<'de> for Kept {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or blocks")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content { text: Some(Text::of(text)), blocks: Vec::new() })
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+        let mut content = Content::default();
+        while let Some(block) = seq.next_element::<Block>()? {
+            if content.text.is_none() || block.text == Some(Text::Interruption) {
+                content.text = block.text.or(content.text);
+            }
+            content.blocks.push(block);
+        }
+        Ok(content)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Content::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn what(line: &str) -> What {
+        parse(line.as_bytes()).unwrap().what
+    }
+
+    fn user(content: &str) -> What {
+        what(&format!(r#"{{"type": "user", "message": {{"role": "user", "content": {content}}}}}"#))
+    }
+
+    #[test]
+    fn an_answer_has_its_model_its_tokens_and_its_calls() {
+        let line = parse(
+            br#"{"type":"assistant","timestamp":"1970-01-01T00:00:01Z","sessionId":"s","message":{"id":"m1","model":"m",
+                "stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":3,"cache_read_input_tokens":0,"speed":"x"},
+                "content":[{"type":"text","text":"secret"},{"type":"tool_use","id":"t1","name":"Bash","input":{"a":["secret"]}}]}}"#,
+        )
+        .unwrap();
+        assert_eq!((line.at_ms, line.aside), (Some(1000), false));
+        let tokens = Tokens { input: Some(9), output: Some(3), cache_read: Some(0), cache_write: None };
+        let answer = Answer {
+            id: Some("m1".to_owned()),
+            model: Some("m".to_owned()),
+            stop: Some("tool_use".to_owned()),
+            tokens: Some(tokens),
+            calls: vec![("t1".to_owned(), "Bash".to_owned())],
+        };
+        assert_eq!(line.what, What::Answer(answer));
+        assert!(!format!("{line:?}").contains("secret"));
+    }
+
+    #[test]
+    fn only_what_is_asked_begins_a_turn() {
+        for prompt in [r#""fix it""#, r#"[{"type": "image"}, {"type": "text", "text": "like this"}]"#] {
+            assert_eq!(user(prompt), What::Prompt);
+        }
+        for aside in [r#""<command-name>/clear</command-name>""#, r#""<local-command-stdout>ok""#, "null", "{}", "[]"] {
+            assert_eq!(user(aside), What::Other, "{aside}");
+        }
+        let noted = r#"{"type": "user", "isMeta": true, "message": {"content": "a reminder"}}"#;
+        assert_eq!(what(noted), What::Other);
+        assert_eq!(what(&noted.replace("isMeta", "isCompactSummary")), What::Other);
+        let results = r#"[{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "x"}]}]"#;
+        assert_eq!(user(results), What::Results(vec!["t1".to_owned()]));
+    }
+
+    #[test]
+    fn a_turn_ends_in_several_ways() {
+        for text in
+            [r#""[Request interrupted by user]""#, r#"[{"text": "[Request interrupted by user for tool use]"}]"#]
+        {
+            assert_eq!(user(text), What::TurnEnd("interrupted"));
+        }
+        for subtype in ["turn_duration", "stop_hook_summary"] {
+            assert_eq!(what(&format!(r#"{{"type": "system", "subtype": "{subtype}"}}"#)), What::TurnEnd(subtype));
+        }
+        assert_eq!(what(r#"{"type": "system", "subtype": "compact_boundary"}"#), What::Other);
+    }
+
+    #[test]
+    fn a_line_of_a_kind_that_nobody_knows_is_no_fault_but_a_strange_message_is() {
+        assert_eq!(what(r#"{"type": "progress", "message": 7, "timestamp": []}"#), What::Other);
+        assert_eq!(what("{}"), What::Other);
+        let strange = parse(br#"{"type": "assistant", "message": {"usage": {"input_tokens": "secret"}}}"#);
+        assert_eq!(strange.unwrap_err(), "is not understood (column 68)");
+        for garbage in [&b"\xff\xfe"[..], b"[]", b"{", b"null", b"\0\0"] {
+            assert!(parse(garbage).is_err());
+        }
+        let deep = "[".repeat(100_000);
+        assert!(parse(deep.as_bytes()).is_err());
+        assert!(parse(format!(r#"{{"type": "user", "message": {{"content": {deep}"#).as_bytes()).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "\\PC*") {
+            let _ = parse(&bytes);
+            let texts = serde_json::json!({"type": text, "timestamp": text, "message": {"content": text, "model": text}});
+            prop_assert!(parse(texts.to_string().as_bytes()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The parser of rollouts, Codex's transcripts: one line of JSON for each event, `{"timestamp", "type", "payload"}`.
+//!
+//! A rollout tells where a turn begins and ends. It never tells that an approval is asked for, so an open turn may be one
+//! that waits for a person.
+
+use crate::observe::facts::{Claim, Evidence, Source, Usage};
+use crate::observe::records::event::{Open, time};
+use crate::observe::records::follow::Parser;
+use crate::observe::records::value::word;
+use serde_json::Value;
+
+/// What is to be known of every open turn.
+const NO_APPROVALS: &str = "approvals are not recorded";
+
+/// The kinds of lines that are known.
+const KINDS: [&str; 6] =
+    ["session_meta", "turn_context", "event_msg", "response_item", "compacted", "inter_agent_communication"];
+
+/// What a rollout has said so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rollout {
+    statement: Option<Evidence>,
+    usage: Usage,
+    calls: Open,
+    /// Whether any line was of a kind that is known.
+    understood: bool,
+}
+
+impl Parser for Rollout {
+    /// Turns of hours. What is older is summed up in what is younger.
+    const END: Option<u64> = Some(2 << 20);
+
+    fn line(&mut self, line: &[u8], now_ms: u64) {
+        let event: Value = match serde_json::from_slice(line) {
+            Ok(event) => event,
+            // A program that is killed while it writes leaves half a line, which says nothing about the others.
+            Err(_) if self.understood => return,
+            Err(_) => return self.strange("a line that is not JSON", now_ms),
+        };
+        let Some(kind) = event["type"].as_str() else { return self.strange("a line without a type", now_ms) };
+        if !KINDS.contains(&kind) {
+            // More kinds of lines come with new versions. Only where there is no other, it is another format.
+            if !self.understood {
+                self.strange(kind, now_ms);
+            }
+            return;
+        }
+        if !std::mem::replace(&mut self.understood, true) {
+            // What came before was strange only as long as nothing else was known.
+            self.statement = None;
+        }
+        let payload = &event["payload"];
+        match (kind, payload["type"].as_str()) {
+            _ if !payload.is_object() => self.strange(kind, now_ms),
+            ("turn_context", _) => self.usage.model = payload["model"].as_str().map(word),
+            ("event_msg", Some("token_count")) => self.count(&payload["info"]),
+            ("event_msg", Some(name)) => self.turn(name, time(&event), now_ms),
+            ("event_msg", None) => self.strange(kind, now_ms),
+            ("response_item", Some(name)) => self.call(name, payload, time(&event).unwrap_or(now_ms)),
+            _ => {}
+        }
+    }
+}
+
+impl Rollout {
+    /// What it says of its turn.
+    pub(super) fn statement(&self) -> Option<&Evidence> {
+        self.statement.as_ref()
+    }
+
+    /// What it says of its work; `None`: nothing.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let current_tool = self.calls.iter().next_back().map(|call| call.name.clone());
+        let usage = Usage { current_tool, ..self.usage.clone() };
+        (usage != Usage::default()).then_some(usage)
+    }
+
+    /// Where a turn begins and ends. All other events are of no concern.
+    fn turn(&mut self, name: &str, at_ms: Option<u64>, now_ms: u64) {
+        let (claim, detail) = match name {
+            "task_started" | "turn_started" => (Claim::Working, Some(NO_APPROVALS)),
+            "task_complete" | "turn_complete" => (Claim::Idle, None),
+            "turn_aborted" => (Claim::Idle, Some("aborted")),
+            _ => return,
+        };
+        let Some(at_ms) = at_ms else { return self.strange(name, now_ms) };
+        self.calls.clear();
+        self.state(claim, name, detail, at_ms);
+    }
+
+    /// The beginnings and ends of tools' calls.
+    fn call(&mut self, name: &str, payload: &Value, at_ms: u64) {
+        let Some(id) = payload["call_id"].as_str() else { return };
+        match (name, payload["name"].as_str()) {
+            ("local_shell_call", _) => self.calls.begin(id, name, at_ms),
+            (begin, Some(tool)) if begin.ends_with("_call") => self.calls.begin(id, tool, at_ms),
+            (end, _) if end.ends_with("_output") => self.calls.end(id),
+            _ => {}
+        }
+    }
+
+    /// The tokens of the whole conversation, which Codex sums up itself, and how full the context was at the last call. The
+    /// tokens of the cache are part of Codex's input.
+    fn count(&mut self, info: &Value) {
+        let total = |name: &str| info["total_token_usage"][name].as_u64();
+        let Some(input) = total("input_tokens") else { return };
+        let (read, written) = (total("cached_input_tokens"), total("cache_write_input_tokens"));
+        self.usage.input_tokens = Some(input.saturating_sub(read.unwrap_or(0)).saturating_sub(written.unwrap_or(0)));
+        self.usage.output_tokens = total("output_tokens");
+        self.usage.cache_read_tokens = read;
+        self.usage.cache_write_tokens = written;
+        let window = info["model_context_window"].as_f64().filter(|window| *window > 0.0);
+        let used = info["last_token_usage"]["total_tokens"].as_f64();
+        self.usage.context_used_percent =
+            window.zip(used).map(|(window, used)| (used / window * 100.0).clamp(0.0, 100.0));
+    }
+
+    /// A line of a form that is not known: whether a turn is open cannot be told from here on.
+    fn strange(&mut self, what: &str, now_ms: u64) {
+        self.state(Claim::Unknown, what, None, now_ms);
+    }
+
+    fn state(&mut self, claim: Claim, said: &str, detail: Option<&str>, at_ms: u64) {
+        let detail = detail.map(str::to_owned);
+        self.statement = Some(Evidence { source: Source::Transcript, claim, word: word(said), detail, at_ms });
+    }
+}
+
+/// Whether a rollout that begins with this line is that of an agent which another conversation of the same process has started.
+pub(super) fn is_of_subagent(first_line: &[u8]) -> bool {
+    let meta: Value = serde_json::from_slice(first_line).unwrap_or_default();
+    meta["type"] == "session_meta" && !meta["payload"]["source"]["subagent"].is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a rollout of these lines says.
+    fn rollout(lines: &[&str]) -> Rollout {
+        let mut rollout = Rollout::default();
+        for line in lines {
+            rollout.line(line.as_bytes(), 7);
+        }
+        rollout
+    }
+
+    fn claim(lines: &[&str]) -> Option<(Claim, String, Option<String>, u64)> {
+        rollout(lines).statement().map(|said| (said.claim, said.word.clone(), said.detail.clone(), said.at_ms))
+    }
+
+    const META: &str =
+        r#"{"timestamp":"2026-09-06T10:00:00.000Z","type":"session_meta","payload":{"id":"u","source":"cli"}}"#;
+    const STARTED: &str =
+        r#"{"timestamp":"2026-09-06T10:00:01.000Z","type":"event_msg","payload":{"type":"task_started"}}"#;
+    const CALL: &str = r#"{"timestamp":"2026-09-06T10:00:02.000Z","type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{\"command\":[\"rm\"]}","call_id":"c1"}}"#;
+    const OUTPUT: &str = r#"{"timestamp":"2026-09-06T10:00:03.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"ok"}}"#;
+    const ABORTED: &str = r#"{"timestamp":"2026-09-06T10:00:04.000Z","type":"event_msg","payload":{"type":"turn_aborted","reason":"interrupted"}}"#;
+    const COMPLETE: &str =
+        r#"{"timestamp":"2026-09-06T10:00:05.000Z","type":"event_msg","payload":{"type":"task_complete"}}"#;
+
+    const BEGIN_MS: u64 = 1_788_688_800_000;
+
+    #[test]
+    fn an_open_turn_is_work_that_may_be_waiting() {
+        assert_eq!(claim(&[META]), None);
+        let open = (Claim::Working, "task_started".to_owned(), Some(NO_APPROVALS.to_owned()), BEGIN_MS + 1000);
+        assert_eq!(claim(&[META, STARTED]), Some(open.clone()));
+        assert_eq!(claim(&[META, STARTED, CALL, OUTPUT]), Some(open));
+    }
+
+    #[test]
+    fn a_turn_that_has_ended_is_idleness() {
+        let idle =
+            |word: &str, detail: Option<&str>, ms| Some((Claim::Idle, word.to_owned(), detail.map(str::to_owned), ms));
+        assert_eq!(claim(&[STARTED, COMPLETE]), idle("task_complete", None, BEGIN_MS + 5000));
+        assert_eq!(claim(&[STARTED, CALL, ABORTED]), idle("turn_aborted", Some("aborted"), BEGIN_MS + 4000));
+        assert_eq!(rollout(&[STARTED, CALL, ABORTED]).usage(), None, "its call has ended, too");
+    }
+
+    #[test]
+    fn a_tool_is_current_until_it_answers() {
+        let tool = |lines: &[&str]| rollout(lines).usage().and_then(|usage| usage.current_tool);
+        assert_eq!(tool(&[STARTED, CALL]), Some("shell".to_owned()));
+        assert_eq!(tool(&[STARTED, CALL, OUTPUT]), None);
+        let local = r#"{"timestamp":"2026-09-06T10:00:02Z","type":"response_item","payload":{"type":"local_shell_call","call_id":"c2","action":{}}}"#;
+        let custom = r#"{"timestamp":"2026-09-06T10:00:02Z","type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","call_id":"c3","input":"secret"}}"#;
+        assert_eq!(tool(&[STARTED, local]), Some("local_shell_call".to_owned()));
+        assert_eq!(tool(&[STARTED, CALL, custom]), Some("apply_patch".to_owned()));
+        assert_eq!(
+            tool(&[STARTED, CALL, custom, &custom.replace("_call\"", "_call_output\"")]),
+            Some("shell".to_owned())
+        );
+    }
+
+    #[test]
+    fn tokens_are_those_of_the_whole_conversation() {
+        let context = r#"{"timestamp":"2026-09-06T10:00:01Z","type":"turn_context","payload":{"cwd":"/w","model":"gpt-5-codex"}}"#;
+        let count = |total: &str, window: &str| {
+            format!(
+                r#"{{"timestamp":"2026-09-06T10:00:02Z","type":"event_msg","payload":{{"type":"token_count","info":{{"total_token_usage":{total},"last_token_usage":{{"total_tokens":68000}},"model_context_window":{window}}}}}}}"#
+            )
+        };
+        let none =
+            r#"{"timestamp":"2026-09-06T10:00:02Z","type":"event_msg","payload":{"type":"token_count","info":null}}"#;
+        let total = r#"{"input_tokens":1000,"cached_input_tokens":600,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050}"#;
+        let usage = rollout(&[context, none, &count(total, "272000"), none]).usage().unwrap();
+        let expected = Usage {
+            model: Some("gpt-5-codex".to_owned()),
+            input_tokens: Some(400),
+            output_tokens: Some(50),
+            cache_read_tokens: Some(600),
+            context_used_percent: Some(25.0),
+            ..Usage::default()
+        };
+        assert_eq!(usage, expected);
+        for window in ["null", "0", "\"big\"", "-1"] {
+            assert_eq!(rollout(&[&count(total, window)]).usage().unwrap().context_used_percent, None, "{window}");
+        }
+        assert_eq!(rollout(&[&count(r#"{"input":1}"#, "1")]).usage(), None, "a renamed field is not 0");
+    }
+
+    #[test]
+    fn events_that_nobody_knows_change_nothing_and_forms_that_nobody_knows_are_told() {
+        let unknown_event = STARTED.replace("task_started", "guardian_yawned");
+        let unknown_line = r#"{"type":"world_state","state":{}}"#;
+        let half = &STARTED[..40];
+        assert_eq!(claim(&[STARTED, &unknown_event, unknown_line, half]).unwrap().0, Claim::Working);
+        let told =
+            |lines: &[&str]| claim(lines).filter(|(claim, ..)| *claim == Claim::Unknown).map(|(_, word, ..)| word);
+        assert_eq!(told(&[STARTED, &STARTED.replace("payload", "data")]), Some("event_msg".to_owned()));
+        assert_eq!(told(&[STARTED, r#"{"kind":"task_started"}"#]), Some("a line without a type".to_owned()));
+        assert_eq!(told(&[&STARTED.replace("timestamp", "ts")]), Some("task_started".to_owned()));
+        assert_eq!(told(&[&STARTED.replace("\"type\":\"task", "\"name\":\"task")]), Some("event_msg".to_owned()));
+        assert_eq!(told(&[unknown_line]), Some("world_state".to_owned()));
+        assert_eq!(told(&["\u{1}\u{2}"]), Some("a line that is not JSON".to_owned()));
+        assert_eq!(claim(&[unknown_line, "\u{1}", CALL]), None);
+        assert_eq!(claim(&["\u{1}", STARTED]).unwrap().0, Claim::Working);
+    }
+
+    #[test]
+    fn a_subagent_says_that_it_is_one() {
+        let subagent = META.replace(r#""cli""#, r#"{"subagent":{"thread_spawn":{"depth":1}}}"#);
+        assert!(is_of_subagent(subagent.as_bytes()));
+        for no in [META, STARTED, "", "{", "[1]", &subagent.replace("session_meta", "event_msg")] {
+            assert!(!is_of_subagent(no.as_bytes()), "{no}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_breaks_it(line in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..200, put in any::<u8>()) {
+            let mut rollout = rollout(&[]);
+            rollout.line(&line, 0);
+            for known in [META, STARTED, CALL, OUTPUT, ABORTED, COMPLETE] {
+                let mut bytes = known.as_bytes().to_vec();
+                let place = at % bytes.len();
+                bytes[place] = put;
+                rollout.line(&bytes, 0);
+            }
+            let words = rollout.statement().map_or(0, |said| said.word.chars().count());
+            prop_assert!(words <= 64);
+        }
+    }
+}

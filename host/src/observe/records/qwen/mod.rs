@@ -1,0 +1,203 @@
+//! Qwen's registry of sessions, which names each process by its boot, its namespace and its start; and the chat of the
+//! session that it names. Neither says whether a turn is open, but the chat has what each answer of the model has used.
+
+mod chat;
+mod registry;
+
+use super::follow::Followed;
+use super::small::Small;
+use super::value::Id;
+use super::{Records, Subject, Testimony, home_of};
+use crate::clock::Moment;
+use crate::files::Stamp;
+use crate::observe::facts::Gap;
+use crate::observe::processes::{Machine, ProcessId};
+use chat::Chat;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The largest record of the registry. It has a dozen short fields.
+const MAX_RECORD: u64 = 64 << 10;
+
+/// So many projects are looked through for a chat.
+const MOST_PROJECTS: usize = 20_000;
+
+/// How soon a chat that is not there is looked for again: it begins with the first question.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Reads the registry and the chats of Qwen.
+#[derive(Debug)]
+pub struct Qwen {
+    machine: Machine,
+    registered: HashMap<ProcessId, Registered>,
+    chats: Followed<Chat>,
+}
+
+/// A process's record in the registry, and where the chat of its session is.
+#[derive(Debug)]
+struct Registered {
+    record: Small<Id>,
+    found: Option<Found>,
+}
+
+/// The chats of a session, and when they were looked for.
+#[derive(Debug)]
+struct Found {
+    session: Id,
+    chats: Vec<PathBuf>,
+    at: Duration,
+}
+
+impl Qwen {
+    /// A reader for the processes of this machine.
+    pub fn new(machine: Machine) -> Self {
+        Self { machine, registered: HashMap::new(), chats: Followed::default() }
+    }
+
+    fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
+        for (process, program) in &agent.processes {
+            let home = home_of(program, "QWEN_HOME", ".qwen")?;
+            let new = || Registered::new(home.join("sessions").join(format!("{}.json", process.pid)));
+            let registered = self.registered.entry(*process).or_insert_with(new);
+            let Some(session) = registered.session(*process, &self.machine)? else { continue };
+            let chat = registered.chat(session, &home.join("projects"), now)?;
+            let usage = self.chats.read(&chat, now)?.usage();
+            let reason = "Qwen does not record whether it works or waits".to_owned();
+            let unmeasured = vec![Gap { field: "evidence".into(), reason }];
+            return Ok(Testimony { evidence: Vec::new(), usage, unmeasured });
+        }
+        Err("it has no record of its own in the registry: only interactive sessions have".to_owned())
+    }
+}
+
+impl Registered {
+    fn new(record: PathBuf) -> Self {
+        Self { record: Small::new(record, MAX_RECORD), found: None }
+    }
+
+    /// The session that the process has registered; `None`: it has none.
+    fn session(&mut self, process: ProcessId, machine: &Machine) -> Result<Option<Id>, String> {
+        match self.record.read(|bytes| registry::session(bytes, process, machine)) {
+            Ok(session) => Ok(Some(session.clone())),
+            Err(error) if error.missing => Ok(None),
+            Err(error) => Err(format!("its record in the registry {error}")),
+        }
+    }
+
+    /// The only chat of a session.
+    fn chat(&mut self, session: Id, projects: &Path, now: Moment) -> Result<PathBuf, String> {
+        let stands = |found: &Found| {
+            found.session == session && (found.chats.len() == 1 || now.steady.saturating_sub(found.at) < RETRY)
+        };
+        let found = match self.found.take().filter(stands) {
+            Some(found) => found,
+            None => Found { chats: chats_of(&session, projects), session, at: now.steady },
+        };
+        match self.found.insert(found).chats.as_slice() {
+            [] => Err("its session has no chat yet".to_owned()),
+            [chat] => Ok(chat.clone()),
+            several => Err(format!("its session has {} chats; which one is meant is not decided", several.len())),
+        }
+    }
+}
+
+/// The chats of a session, in whatever project.
+fn chats_of(session: &Id, projects: &Path) -> Vec<PathBuf> {
+    let projects = fs::read_dir(projects).into_iter().flatten().flatten().take(MOST_PROJECTS);
+    let chats = projects.map(|project| project.path().join("chats").join(format!("{session}.jsonl")));
+    chats.filter(|chat| Stamp::of_itself(chat).is_ok()).collect()
+}
+
+impl Records for Qwen {
+    fn reads(&self, kind: &str) -> bool {
+        kind == "qwen"
+    }
+
+    fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
+        self.chats.begin();
+        let live = |id: &ProcessId| subjects.iter().any(|subject| subject.processes.iter().any(|(own, _)| own == id));
+        self.registered.retain(|id, _| live(id));
+        subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{home, now, subject, undecided};
+    use super::*;
+    use serde_json::json;
+
+    /// A home directory, and a reader of what Qwen keeps there.
+    struct Stage {
+        home: tempfile::TempDir,
+        reader: Qwen,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let home = tempfile::tempdir().unwrap();
+            let machine = Machine { boot_id: "boot".to_owned(), pid_namespace: "pid:[9]".to_owned() };
+            let reader = Qwen::new(machine);
+            Self { home, reader }
+        }
+
+        fn write(&self, name: &str, content: &str) {
+            let path = self.home.path().join(".qwen").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+
+        /// Registers the process with pid 4242 and this start.
+        fn register(&self, start: u64) {
+            let record = json!({
+                "schemaVersion": 1, "pid": 4242, "procStart": format!("boot:{start}"), "pidNs": 9, "sessionId": "s-1",
+                "ipcToken": "secret",
+            });
+            self.write("sessions/4242.json", &record.to_string());
+        }
+
+        /// What is found of that process, which started at 77, so many seconds after the beginning.
+        fn look(&mut self, second: u64) -> Testimony {
+            self.reader.read(&[&subject("qwen", home(self.home.path()))], now(second)).remove(0)
+        }
+    }
+
+    const ANSWER: &str = "{\"type\":\"assistant\",\"model\":\"qwen3\",\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":3}}\n";
+
+    #[test]
+    fn a_chat_is_that_of_the_session_that_the_process_has_registered() {
+        let mut stage = Stage::new();
+        assert!(undecided(&stage.look(0)).contains("no record of its own"));
+        stage.register(77);
+        assert!(undecided(&stage.look(1)).contains("no chat yet"));
+        stage.write("projects/-w-app/chats/other.jsonl", ANSWER);
+        stage.write("projects/-w-app/chats/s-1.jsonl", &ANSWER.repeat(2));
+        let said = stage.look(7);
+        let usage = said.usage.unwrap();
+        assert_eq!(
+            (usage.model.as_deref(), usage.input_tokens, usage.output_tokens),
+            (Some("qwen3"), Some(18), Some(6))
+        );
+        assert_eq!(said.evidence, []);
+        assert_eq!(&*said.unmeasured[0].field, "evidence");
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_process_is_not_its_own() {
+        let mut stage = Stage::new();
+        stage.register(76);
+        stage.write("projects/-w-app/chats/s-1.jsonl", ANSWER);
+        assert!(undecided(&stage.look(0)).contains("earlier process"));
+    }
+
+    #[test]
+    fn a_session_with_two_chats_has_said_nothing() {
+        let mut stage = Stage::new();
+        stage.register(77);
+        stage.write("projects/-w-a/chats/s-1.jsonl", ANSWER);
+        stage.write("projects/-w-b/chats/s-1.jsonl", ANSWER);
+        assert!(undecided(&stage.look(0)).contains("2 chats"));
+    }
+}

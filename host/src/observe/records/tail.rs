@@ -1,0 +1,292 @@
+//! Files of lines that somebody else appends to, read as they grow.
+//!
+//! A [`Tail`] hands each whole line once, however its bytes arrive. While nothing has changed it costs one `stat`, and
+//! nothing is opened. How much is read in one tick is bounded by a [`Budget`] that all files share. What cannot be read
+//! is looked for again only so often. Lines are bytes: what they mean, and whether they mean anything, is the caller's.
+
+use crate::clock::Moment;
+use crate::files::{FileId, Stamp, open_itself};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// How many of the last bytes that were read must still stand where they stood: a file that was written anew in place has
+/// the same inode.
+const ANCHOR: usize = 64;
+
+/// How many bytes may still be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget(u64);
+
+impl Budget {
+    /// So many bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// How many are left.
+    pub const fn left(self) -> u64 {
+        self.0
+    }
+
+    /// Takes at most `most` of them as a budget of their own: for one file among many. What it leaves is to be given
+    /// [back](Self::put_back).
+    pub fn part(&mut self, most: u64) -> Self {
+        let part = self.0.min(most);
+        self.0 -= part;
+        Self(part)
+    }
+
+    /// Takes back what a part has left.
+    pub fn put_back(&mut self, part: Self) {
+        self.0 += part.0;
+    }
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How much of the file's end is read when it is first seen; `None`: all of it, from the beginning.
+    pub first: Option<u64>,
+    /// The longest line that is handed, bytes. Longer ones are skipped whole, and counted.
+    pub longest_line: usize,
+    /// How soon a file that could not be read is looked for again.
+    pub retry: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { first: Some(256 << 10), longest_line: 4 << 20, retry: Duration::from_secs(10) }
+    }
+}
+
+/// What is handed to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A file begins: the first one, another one in its place, or one that was written anew. What was handed before is
+    /// of no worth.
+    Restart,
+    /// One whole line without its end. It is never empty; it may be no text.
+    Line(&'a [u8]),
+}
+
+/// How far a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// All of it, and nothing is new.
+    Unchanged,
+    /// All of it, and something was new.
+    Read,
+    /// The budget ended before the file did: more comes with the next tick.
+    Behind,
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unreadable {
+    /// There is none.
+    pub missing: bool,
+    why: String,
+}
+
+impl Unreadable {
+    /// It is there, but this is wrong with it.
+    pub fn because(why: impl Into<String>) -> Self {
+        Self { missing: false, why: why.into() }
+    }
+}
+
+impl From<&io::Error> for Unreadable {
+    fn from(error: &io::Error) -> Self {
+        use ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+        let missing = matches!(error.kind(), NotFound | NotADirectory | InvalidFilename);
+        Self { missing, why: if missing { "no such file".to_owned() } else { error.to_string() } }
+    }
+}
+
+/// One file that is read as it grows.
+#[derive(Debug)]
+pub struct Tail {
+    path: PathBuf,
+    options: Options,
+    /// Which file is being read; `None`: none yet.
+    file: Option<FileId>,
+    /// How much of it was read.
+    offset: u64,
+    /// The last bytes before `offset`.
+    anchor: Vec<u8>,
+    lines: Lines,
+    /// What the file was when all of it had been read.
+    whole: Option<Stamp>,
+    /// Until when it is not looked for again, on the steady clock, and why.
+    failed: Option<(Duration, Unreadable)>,
+}
+
+impl Tail {
+    /// A file that was not looked at yet.
+    pub fn new(path: PathBuf, options: Options) -> Self {
+        let lines = Lines { longest: options.longest_line, ..Lines::default() };
+        Self { path, options, file: None, offset: 0, anchor: Vec::new(), lines, whole: None, failed: None }
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many lines were too long, since the last restart.
+    pub fn too_long(&self) -> u64 {
+        self.lines.too_long
+    }
+
+    /// How many bytes there are to be read, as far as can be seen without opening the file.
+    pub fn behind(&self) -> u64 {
+        let size = Stamp::of_itself(&self.path).map_or(0, |stamp| stamp.size);
+        size.saturating_sub(self.offset)
+    }
+
+    /// Reads what is new, and hands it piece by piece.
+    ///
+    /// # Errors
+    /// The file is missing, is a link or no plain file, or cannot be read. What was handed before still stands, and if it
+    /// is the same file that comes back, reading goes on where it stopped.
+    pub fn read(
+        &mut self,
+        budget: &mut Budget,
+        now: Moment,
+        mut hand: impl FnMut(Piece<'_>),
+    ) -> Result<Progress, Unreadable> {
+        if let Some((_, why)) = self.failed.as_ref().filter(|(until, _)| now.steady < *until) {
+            return Err(why.clone());
+        }
+        let read = self.read_now(budget, &mut hand).map_err(|error| Unreadable::from(&error));
+        self.failed = read.as_ref().err().map(|why| (now.steady + self.options.retry, why.clone()));
+        read
+    }
+
+    fn read_now(&mut self, budget: &mut Budget, hand: &mut impl FnMut(Piece<'_>)) -> io::Result<Progress> {
+        if self.whole == Some(Stamp::of_itself(&self.path)?) {
+            return Ok(Progress::Unchanged);
+        }
+        self.whole = None;
+        if budget.left() == 0 {
+            return Ok(Progress::Behind);
+        }
+        let (mut file, stamp) = open_itself(&self.path)?;
+        if !self.is_continued_by(&mut file, stamp)? {
+            self.start_over(stamp);
+            hand(Piece::Restart);
+        }
+        file.seek(SeekFrom::Start(self.offset))?;
+        if !self.read_on(&mut file, budget, hand)? {
+            return Ok(Progress::Behind);
+        }
+        self.whole = Some(stamp);
+        Ok(Progress::Read)
+    }
+
+    /// Whether this is the file that was read before, and what was read still stands in it.
+    fn is_continued_by(&self, file: &mut File, stamp: Stamp) -> io::Result<bool> {
+        if self.file != Some(stamp.id) || stamp.size < self.offset {
+            return Ok(false);
+        }
+        let mut there = vec![0; self.anchor.len()];
+        file.seek(SeekFrom::Start(self.offset - self.anchor.len() as u64))?;
+        match file.read_exact(&mut there) {
+            Ok(()) => Ok(there == self.anchor),
+            // It has shrunk in this moment.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn start_over(&mut self, stamp: Stamp) {
+        let torn = self.options.first.is_some_and(|first| stamp.size > first);
+        // One byte more: if a line ends there, the next one is whole.
+        self.offset = if torn { stamp.size - self.options.first.unwrap_or_default() - 1 } else { 0 };
+        self.file = Some(stamp.id);
+        self.anchor.clear();
+        self.lines = Lines { longest: self.options.longest_line, skipping: torn, ..Lines::default() };
+    }
+
+    /// Reads to the end, or until the budget ends. Returns whether the end was reached.
+    fn read_on(&mut self, file: &mut File, budget: &mut Budget, hand: &mut impl FnMut(Piece<'_>)) -> io::Result<bool> {
+        let mut chunk = vec![0; CHUNK];
+        while budget.left() > 0 {
+            let most = usize::try_from(budget.left()).map_or(CHUNK, |left| left.min(CHUNK));
+            let read = match file.read(&mut chunk[..most]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            let Some(bytes) = chunk.get(..read).filter(|bytes| !bytes.is_empty()) else { return Ok(true) };
+            budget.0 -= read as u64;
+            self.offset += read as u64;
+            self.anchor.extend_from_slice(&bytes[read.saturating_sub(ANCHOR)..]);
+            self.anchor.drain(..self.anchor.len().saturating_sub(ANCHOR));
+            self.lines.feed(bytes, hand);
+        }
+        Ok(false)
+    }
+}
+
+/// Makes lines of bytes that arrive in pieces.
+#[derive(Debug, Default)]
+struct Lines {
+    longest: usize,
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+    /// Whether the line that has begun is dropped: it is torn or too long.
+    skipping: bool,
+    too_long: u64,
+}
+
+impl Lines {
+    fn feed(&mut self, mut bytes: &[u8], hand: &mut impl FnMut(Piece<'_>)) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            self.end(&bytes[..end], hand);
+            bytes = &bytes[end + 1..];
+        }
+        self.keep(bytes);
+    }
+
+    /// Hands the line that ends with these bytes.
+    fn end(&mut self, bytes: &[u8], hand: &mut impl FnMut(Piece<'_>)) {
+        if self.begun.is_empty() && !self.skipping && bytes.len() <= self.longest {
+            return hand_line(bytes, hand);
+        }
+        self.keep(bytes);
+        if !std::mem::take(&mut self.skipping) {
+            hand_line(&self.begun, hand);
+        }
+        self.begun.clear();
+        // Few lines are that long, and there are many files.
+        self.begun.shrink_to(CHUNK);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.skipping {
+            return;
+        }
+        if self.begun.len() + bytes.len() <= self.longest {
+            return self.begun.extend_from_slice(bytes);
+        }
+        self.begun = Vec::new();
+        self.skipping = true;
+        self.too_long += 1;
+    }
+}
+
+fn hand_line(bytes: &[u8], hand: &mut impl FnMut(Piece<'_>)) {
+    let line = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    if !line.is_empty() {
+        hand(Piece::Line(line));
+    }
+}

@@ -1,0 +1,124 @@
+//! What Codex's rollouts say of it, in the report: by a stand-in that holds one open, as Codex does.
+
+use crate::world::{World, posing_as};
+use headcount::demo::stand_in::StandIn;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Write as _;
+
+/// Where rollouts are, below a home directory.
+const FOLDER: &str = ".codex/sessions/2026/11/30";
+
+/// A rollout without lines, open as Codex has it.
+fn rollout(world: &World, name: &str) -> File {
+    let path = world.write(&format!("{FOLDER}/rollout-{name}"), "");
+    File::options().append(true).open(path).unwrap()
+}
+
+/// A process that is taken for Codex, and holds these files open as its output.
+fn codex(world: &World, held: &[&File]) -> StandIn {
+    posing_as("codex", world, |command| {
+        if let Some(file) = held.first() {
+            command.stdout(file.try_clone().unwrap());
+        }
+        if let Some(file) = held.get(1) {
+            command.stderr(file.try_clone().unwrap());
+        }
+    })
+}
+
+/// Appends an event that happens now.
+fn say(mut rollout: &File, kind: &str, payload: Value) {
+    let timestamp = jiff::Timestamp::now();
+    let line = json!({"timestamp": timestamp.to_string(), "type": kind, "payload": payload});
+    writeln!(rollout, "{line}").unwrap();
+}
+
+#[test]
+fn a_turn_is_work_until_it_ends() {
+    let world = World::new();
+    let file = rollout(&world, "mine.jsonl");
+    let other = rollout(&world, "of-nobody.jsonl");
+    say(&other, "event_msg", json!({"type": "task_started"}));
+    let codex = codex(&world, &[&file]);
+    say(&file, "session_meta", json!({"id": "u", "cwd": "/w", "source": "cli"}));
+    say(&file, "turn_context", json!({"model": "gpt-5-codex\u{1b}[2J", "cwd": "/w"}));
+    say(&file, "event_msg", json!({"type": "task_started"}));
+    say(
+        &file,
+        "response_item",
+        json!({"type": "function_call", "name": "shell", "arguments": "secret", "call_id": "c"}),
+    );
+
+    let working = world.found(&codex);
+    let activity = &working["activity"];
+    assert_eq!((&activity["state"], &activity["decided_by"]), (&json!("working"), &json!("transcript")), "{working:#}");
+    assert_eq!(activity["inferred"], true, "it may wait for an approval");
+    assert!(activity["reason"].as_str().unwrap().contains("approvals"), "{activity}");
+    assert_eq!((&working["work"]["current_tool"], &working["work"]["model"]), (&json!("shell"), &json!("gpt-5-codex")));
+
+    let total = json!({"input_tokens": 1000, "cached_input_tokens": 600, "output_tokens": 50});
+    let info =
+        json!({"total_token_usage": total, "last_token_usage": {"total_tokens": 500}, "model_context_window": 2000});
+    say(&file, "response_item", json!({"type": "function_call_output", "call_id": "c", "output": "secret"}));
+    say(&file, "event_msg", json!({"type": "token_count", "info": info}));
+    say(&file, "event_msg", json!({"type": "task_complete", "last_agent_message": "secret"}));
+
+    let idle = world.found(&codex);
+    assert_eq!(idle["activity"]["state"], "idle", "{idle:#}");
+    assert_eq!(idle["activity"]["inferred"], false);
+    let expected = json!({
+        "model": "gpt-5-codex", "input_tokens": 400, "output_tokens": 50, "cache_read_tokens": 600,
+        "cache_write_tokens": null, "context_used_percent": 25.0, "current_tool": null, "subagents": 0, "mcp_servers": null,
+    });
+    assert_eq!(idle["work"], expected);
+    assert!(!idle.to_string().contains("secret"));
+}
+
+#[test]
+fn subagents_are_told_from_conversations() {
+    let world = World::new();
+    let [mine, helper] = ["mine.jsonl", "helper.jsonl"].map(|name| rollout(&world, name));
+    let codex = codex(&world, &[&mine, &helper]);
+    say(&mine, "session_meta", json!({"id": "a", "source": "cli"}));
+    say(&helper, "session_meta", json!({"id": "b", "source": {"subagent": {"thread_spawn": {"depth": 1}}}}));
+    say(&helper, "event_msg", json!({"type": "task_started"}));
+    say(&mine, "turn_context", json!({"model": "gpt-5"}));
+    say(&mine, "event_msg", json!({"type": "turn_aborted", "reason": "interrupted"}));
+    let found = world.found(&codex);
+    assert_eq!((&found["activity"]["state"], &found["activity"]["reason"]), (&json!("idle"), &json!("aborted")));
+    assert_eq!((&found["work"]["model"], &found["work"]["subagents"]), (&json!("gpt-5"), &json!(1)), "{found:#}");
+}
+
+#[test]
+fn what_cannot_be_decided_is_said() {
+    let world = World::new();
+    let [one, two, packed] = ["one.jsonl", "two.jsonl", "old.jsonl.zst"].map(|name| rollout(&world, name));
+    for file in [&one, &two] {
+        say(file, "session_meta", json!({"id": "a", "source": "vscode"}));
+        say(file, "event_msg", json!({"type": "task_started"}));
+    }
+    let both = codex(&world, &[&one, &two]);
+    let [none, packed] = [codex(&world, &[]), codex(&world, &[&packed])];
+    for (agent, why) in [(&both, "2 conversations"), (&none, "no rollout open"), (&packed, "compressed")] {
+        let found = world.found(agent);
+        assert_eq!((&found["work"], &found["activity"]["decided_by"]), (&Value::Null, &json!("process")), "{found:#}");
+        let reason = found["metrics"]["unmeasured"]["evidence"].as_str().unwrap();
+        assert!(reason.contains(why), "{reason}");
+    }
+}
+
+#[test]
+fn a_turn_that_an_earlier_process_left_open_is_no_work() {
+    let world = World::new();
+    let mut file = rollout(&world, "resumed.jsonl");
+    let context = json!({"timestamp": "2020-01-01T00:00:00Z", "type": "turn_context", "payload": {"model": "gpt-5"}});
+    let started =
+        json!({"timestamp": "2020-01-01T00:00:01Z", "type": "event_msg", "payload": {"type": "task_started"}});
+    writeln!(file, "{context}\n{started}").unwrap();
+    let resumed = codex(&world, &[&file]);
+    let found = world.found(&resumed);
+    assert_eq!((&found["activity"]["decided_by"], &found["work"]["model"]), (&json!("process"), &json!("gpt-5")));
+    say(&file, "event_msg", json!({"type": "task_started"}));
+    assert_eq!(world.found(&resumed)["activity"]["decided_by"], "transcript");
+}
