@@ -1,6 +1,6 @@
 //! `headcount hook`: what agents tell, whatever they send, and how they are brought to tell it.
 
-use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, start_of, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -210,6 +210,31 @@ fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
     assert_eq!((&works["state"], &works["reason"]), (&"working".into(), &"PostToolUse".into()), "{works:#}");
     agent.send(&event("Stop"));
     assert_eq!(agent.activity(&world)["state"], "idle");
+}
+
+/// What no event tells: that somebody has interrupted the agent, or granted what it asked for.
+#[test]
+fn what_the_agent_records_later_than_its_event_counts() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    let pid = agent.0.id();
+    for (name, status, state) in [("PreToolUse", "idle", "idle"), ("PermissionRequest", "busy", "working")] {
+        agent.send(&event(name));
+        assert_eq!(agent.activity(&world)["decided_by"], "hook");
+        let now = jiff::Timestamp::now().as_millisecond();
+        let start = start_of(pid).unwrap().to_string();
+        let record =
+            json!({"pid": pid, "procStart": start, "status": status, "updatedAt": now, "statusUpdatedAt": now});
+        world.write(&format!(".claude/sessions/{pid}.json"), record.to_string());
+        let activity = agent.activity(&world);
+        assert_eq!(
+            (&activity["state"], &activity["decided_by"]),
+            (&state.into(), &"own_record".into()),
+            "{activity:#}"
+        );
+    }
+    agent.send(&event("Stop"));
+    assert_eq!(agent.activity(&world)["decided_by"], "hook", "and an event later than the record");
 }
 
 #[test]
