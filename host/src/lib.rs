@@ -7,7 +7,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
-//! | [`authoring`], [`demo`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`authoring`], [`demo`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
@@ -32,3 +32,4 @@ pub mod registering;
 pub mod report;
 pub mod setup;
 pub mod store;
+pub mod waiting;

@@ -13,6 +13,7 @@ mod sessions;
 mod stand_in;
 mod status;
 mod table;
+mod wait;
 
 use crate::setup::Setup;
 use crate::store::audit::{AuditLine, Micros, Outcome, Transport};
@@ -46,6 +47,8 @@ pub struct Cli {
 enum Command {
     /// Looks once: who works in each session, what it costs, and whether it is healthy
     Status(status::Args),
+    /// Waits until an agent of a session needs somebody
+    Wait(wait::Args),
     /// Lists the sessions of this machine
     Sessions(sessions::Args),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
@@ -83,6 +86,7 @@ impl Cli {
         let setup = || Setup::new(self.config.as_deref());
         match self.command {
             Command::Status(args) => status::run(setup()?, args),
+            Command::Wait(args) => wait::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),

@@ -2,7 +2,9 @@
 //! `null`, with the reason beside it.
 
 mod assemble;
+mod attention;
 mod decision;
+mod mark;
 mod policies;
 mod rendered;
 mod sessions;
@@ -15,7 +17,9 @@ mod view;
 
 use assemble::time;
 pub use assemble::{report, source};
+pub use attention::{ATTENTION_SCHEMA, AttentionReport, Need, NeedKind, Standing};
 pub use decision::{DECISION_SCHEMA, Decision, Judged};
+pub use mark::{BadMark, Mark};
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
