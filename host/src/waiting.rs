@@ -92,8 +92,8 @@ impl Waiting {
 }
 
 impl Waited {
-    /// It in words.
-    pub fn summary(&self) -> String {
+    /// It in words. `since`: how the next call is given the mark.
+    pub fn summary(&self, since: &str) -> String {
         let AttentionReport { session_id, session_health, needs, mark, .. } = &self.attention;
         let said = match needs.len() {
             _ if self.session_ended => "It has ended: none of its agents is left.",
@@ -110,7 +110,7 @@ impl Waited {
             let _ = writeln!(text, "! {}: {}. {}", who(need), need.why, need.action);
         }
         if !self.session_ended {
-            let _ = writeln!(text, "To wait for what begins after this, give since=\"{mark}\".");
+            let _ = writeln!(text, "To wait for what begins after this, give {since} {mark}");
         }
         text
     }

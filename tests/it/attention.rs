@@ -216,6 +216,7 @@ fn the_command_waits_as_the_tool_does() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), needs(&told)), (Some(0), vec![("writer", "failed")]));
     let mark = told["mark"].as_str().unwrap();
+    idle.wait().unwrap();
     let nothing = finish(wait(&world, &roster, &["--timeout", "1s", "--since", mark]));
     assert_eq!(nothing.code, Some(1), "another process knows by the mark: {nothing:#?}");
     assert!(nothing.stdout.contains("nobody has come to need attention"), "{}", nothing.stdout);

@@ -67,7 +67,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         printer::json(&waited)?;
     } else {
-        printer::write(&waited.summary())?;
+        printer::write(&waited.summary("--since"))?;
     }
     Ok(ExitCode::from(u8::from(waited.timed_out)))
 }

@@ -184,7 +184,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.subscriptions.subscribe(request.uri, context.peer)
+        self.subscriptions.subscribe(request.uri, context.peer).await
     }
 
     async fn unsubscribe(

@@ -6,7 +6,8 @@
 use super::answer::Service;
 use super::presence::Presence;
 use super::resources::session_of;
-use crate::monitor::{Following, Tick};
+use crate::clock::Clock;
+use crate::monitor::{Ended, Following, Tick};
 use crate::report::clean;
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam, SubscriptionFilter};
 use rmcp::service::SubscriptionContext;
@@ -56,43 +57,50 @@ impl Subscriptions {
     /// When another request has taken what was free, or nobody looks any more.
     pub async fn listen(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
         let uris: BTreeSet<String> = context.accepted().resource_subscriptions.iter().flatten().cloned().collect();
-        let wanted = u32::try_from(uris.len()).unwrap_or(u32::MAX);
-        let _taken = self.free.try_acquire_many(wanted).map_err(|_| too_many())?;
-        let mut changes = Changes::begin(&self.service, uris).await?;
-        loop {
-            let changed = tokio::select! {
-                changed = changes.next(&self.service) => changed?,
-                () = context.cancelled() => return Ok(()),
-                () = self.presence.gone() => return Ok(()),
-            };
-            for uri in changed {
-                if context.sink().notify_resource_updated(uri).await.is_err() {
-                    return Ok(());
+        let taken = u32::try_from(uris.len()).ok().and_then(|n| self.free.try_acquire_many(n).ok());
+        let _taken = taken.ok_or_else(too_many)?;
+        let telling = async {
+            if uris.is_empty() {
+                // Nothing is to be told, and nobody need look for it.
+                return std::future::pending().await;
+            }
+            let mut changes = Changes::begin(&self.service, uris).await?;
+            loop {
+                for uri in changes.next().await? {
+                    if context.sink().notify_resource_updated(uri).await.is_err() {
+                        return Ok(());
+                    }
                 }
             }
+        };
+        tokio::select! {
+            told = telling => told,
+            () = context.cancelled() => Ok(()),
+            () = self.presence.gone() => Ok(()),
         }
     }
 
-    /// Tells `peer` of changes until it asks to be told no more, or has gone.
+    /// Tells `peer` of changes from now on until it asks to be told no more, or has gone.
     ///
     /// # Errors
-    /// When the address is not one of a session, or there are too many already.
-    pub fn subscribe(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+    /// When the address is not one of a session, there are too many already, or nobody looks any more.
+    pub async fn subscribe(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         if session_of(&uri).is_none() {
             let message = format!("there is no resource `{}` to subscribe to", clean(&uri));
             return Err(ErrorData::resource_not_found(message, None));
         }
+        let changes = Changes::begin(&self.service, BTreeSet::from([uri.clone()])).await?;
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.contains_key(&uri) {
             return Ok(());
         }
         let taken = Arc::clone(&self.free).try_acquire_owned().map_err(|_| too_many())?;
         let (until, ended) = oneshot::channel();
-        asked.insert(uri.clone(), Asked { _until: until, _taken: taken });
-        let (service, presence) = (Arc::clone(&self.service), self.presence.clone());
+        asked.insert(uri, Asked { _until: until, _taken: taken });
+        let presence = self.presence.clone();
         tokio::spawn(async move {
             tokio::select! {
-                () = tell(&service, uri, &peer) => {}
+                () = tell(changes, &peer) => {}
                 _ = ended => {}
                 () = presence.gone() => {}
             }
@@ -111,9 +119,8 @@ fn too_many() -> ErrorData {
 }
 
 /// Tells of changes until the client hears no more or nobody looks any more.
-async fn tell(service: &Service, uri: String, peer: &Peer<RoleServer>) {
-    let Ok(mut changes) = Changes::begin(service, BTreeSet::from([uri])).await else { return };
-    while let Ok(changed) = changes.next(service).await {
+async fn tell(mut changes: Changes, peer: &Peer<RoleServer>) {
+    while let Ok(changed) = changes.next().await {
         for uri in changed {
             if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err() {
                 return;
@@ -125,6 +132,7 @@ async fn tell(service: &Service, uri: String, peer: &Peer<RoleServer>) {
 /// Waits for changes of some sessions.
 struct Changes {
     following: Following,
+    clock: Arc<dyn Clock>,
     watched: Vec<Watched>,
 }
 
@@ -132,14 +140,14 @@ impl Changes {
     async fn begin(service: &Service, uris: BTreeSet<String>) -> Result<Self, ErrorData> {
         let (tick, following) = service.follow().await.map_err(ended)?;
         let watched = uris.into_iter().map(|uri| Watched { told: outline(&tick, &uri), told_at: None, uri }).collect();
-        Ok(Self { following, watched })
+        Ok(Self { following, clock: Arc::clone(&service.setup().clock), watched })
     }
 
     /// The addresses of those that have changed. It may be dropped half way, and loses nothing.
-    async fn next(&mut self, service: &Service) -> Result<Vec<String>, ErrorData> {
+    async fn next(&mut self) -> Result<Vec<String>, ErrorData> {
         loop {
             let tick = self.following.next().await.map_err(ended)?;
-            let now = service.steady();
+            let now = self.clock.now().steady;
             let due = self.watched.iter_mut().filter_map(|watched| watched.look(outline(&tick, &watched.uri), now));
             let changed: Vec<String> = due.collect();
             if !changed.is_empty() {
@@ -149,7 +157,7 @@ impl Changes {
     }
 }
 
-fn ended(error: crate::monitor::Ended) -> ErrorData {
+fn ended(error: Ended) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
@@ -181,7 +189,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock as _, ManualClock};
+    use crate::clock::ManualClock;
 
     #[test]
     fn a_change_is_told_once_and_not_more_often_than_each_second() {

@@ -89,7 +89,8 @@ impl Tool {
                 "Wait for attention",
                 "Returns as soon as an agent of a session waits for input, has failed, stalls, finishes or leaves: at once where one \
                  does so already, else when one begins to, or with `timed_out` when `timeout_s` is over. Give the answer's `mark` as \
-                 `since` the next time, to hear only of what has begun after it.",
+                 `since` the next time, to hear only of what has begun after it. Keep `timeout_s` below the time after which you give up \
+                 on a call.",
                 ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
             ),
             Self::RegisterAgent => (

@@ -93,7 +93,7 @@ fn answer(waited: &Waited, context: &RequestContext<RoleServer>) -> Done {
     if !knows_structure(context) {
         done.result.structured_content = None;
     } else if done.outcome == Outcome::Ok {
-        done.result.content = vec![ContentBlock::text(waited.summary())];
+        done.result.content = vec![ContentBlock::text(waited.summary("`since`"))];
     }
     done.agents = waited.attention.needs.len();
     done

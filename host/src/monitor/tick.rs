@@ -43,10 +43,7 @@ impl Seen {
 
     /// Who needs somebody, and what matters to those who watch the session.
     pub fn standing(&self) -> &Standing {
-        self.standing.get_or_init(|| {
-            let all = View { metrics: false, limit: self.facts.agents.len(), ..View::default() };
-            Standing::of(&report::report(&self.facts, &self.judgement, &all, 0))
-        })
+        self.standing.get_or_init(|| Standing::of(&report::report(&self.facts, &self.judgement, &View::whole(), 0)))
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Need {
     pub why: String,
     /// What to do.
     pub action: String,
-    /// What it is known by in a [`Mark`].
+    /// What it is known by in a [`Mark`]; who has left is in none.
     #[serde(skip)]
     pub(super) key: u32,
 }
@@ -107,7 +107,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// How the session of `report` stands. The report must list all agents, and how each fared; figures are not looked at.
+    /// How the session of `report` stands. The report must be whole (see [`View::whole`](super::View::whole)).
     pub fn of(report: &Report) -> Self {
         let needs = needs(report);
         let working = report.agents.iter().filter(|agent| agent.activity.state == ActivityState::Working).count();
@@ -210,12 +210,11 @@ fn needs(report: &Report) -> Vec<Need> {
     needs
 }
 
-/// A need is known by what it is and by when it began, where the agent itself has told; what was concluded from figures has no
-/// beginning that stays the same. An agent that was started again is another process.
+/// A need is known by what it is and by when it began, where the agent itself has told: what was concluded from figures has no
+/// beginning that stays the same. Nothing else, for another process, which has seen the agent for a shorter time, may know less.
 fn agent_need(report: &Report, agent: &AgentReport, kind: NeedKind, advice: Option<&Attention>) -> Need {
     let activity = &agent.activity;
     let told = activity.since.as_deref().filter(|_| !activity.inferred).unwrap_or_default();
-    let process = agent.process_id.map(|pid| pid.to_string()).unwrap_or_default();
     let why = match advice {
         Some(advice) => advice.why.clone(),
         None if activity.reason.is_empty() => super::word(&kind),
@@ -228,7 +227,7 @@ fn agent_need(report: &Report, agent: &AgentReport, kind: NeedKind, advice: Opti
         since: activity.since.clone(),
         why,
         action: advice.map_or_else(|| kind.action().to_owned(), |advice| advice.action.clone()),
-        key: Mark::key(&[&report.session_id, &agent.agent_id, &super::word(&kind), told, &process]),
+        key: Mark::key(&[&report.session_id, &agent.agent_id, &super::word(&kind), told]),
     }
 }
 

@@ -70,7 +70,8 @@ async fn one_who_waits_is_told_at_once_and_then_only_of_what_is_new() {
     declare(&roster, &["one", "two"]);
     let told = timeout(PATIENCE, second.until_needed()).await.unwrap().unwrap();
     assert_eq!(names(&told), ["two"]);
-    assert!(told.summary().contains("two") && told.summary().contains(&told.attention.mark.to_string()));
+    let words = told.summary("--since");
+    assert!(words.contains("two") && words.contains(&format!("--since {}\n", told.attention.mark)), "{words}");
 }
 
 #[tokio::test]

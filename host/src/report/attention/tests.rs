@@ -127,11 +127,12 @@ fn what_stood_at_a_mark_is_not_new_and_what_begins_again_is() {
     assert_eq!(kinds(&again.begun_since(&mark)), [NeedKind::Waiting], "it was answered, and waits again");
     let failed = standing(|report| does(report, AgentStatus::Failed, ActivityState::Dead, None));
     assert_eq!(kinds(&failed.begun_since(&mark)), [NeedKind::Failed], "the same agent needs something else");
-    let restarted = standing(|report| {
+    let unseen = standing(|report| {
         does(report, AgentStatus::Failed, ActivityState::Dead, None);
-        report.agents[0].process_id = Some(4242);
+        report.agents[0].process_id = None;
+        report.agents[0].activity.reason = "ended, exit code unknown".into();
     });
-    assert_eq!(kinds(&restarted.begun_since(&failed.mark())), [NeedKind::Failed], "another process has failed");
+    assert_eq!(unseen.begun_since(&failed.mark()), vec![], "a process that has not seen it alive knows less");
     let elsewhere = standing(|report| {
         waits(report);
         report.session_id = "docs".into();
