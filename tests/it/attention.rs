@@ -174,6 +174,7 @@ fn who_withdraws_the_call_or_goes_away_frees_it_at_once() {
         // Sooner than calls are cut off that are still under way.
         assert_eq!(client.close(Duration::from_secs(3)).0, Some(0), "{version}");
         assert_eq!(audited(&world, "outcome"), ["cancelled", "cancelled"], "{version}");
+        assert_eq!(audited(&world, "session"), ["shop", "shop"], "{version}");
         let last = audited(&world, "micros").pop().unwrap();
         assert!(last["total"].as_u64().unwrap() < 10_000_000, "{version}: {last}");
     }

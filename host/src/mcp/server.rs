@@ -138,9 +138,10 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let started = self.service.steady();
+        let asked = request.arguments.as_ref().and_then(|a| a.get("session_id")?.as_str()).map(clean);
         let done = tokio::select! {
             done = self.call(tool, request, &context) => done,
-            () = context.ct.cancelled() => Done::failed(Outcome::Cancelled, None, "the call was cancelled"),
+            () = context.ct.cancelled() => Done::failed(Outcome::Cancelled, asked, "the call was cancelled"),
         };
         Ok(self.noted(tool.name(), &context, started, done).into())
     }
