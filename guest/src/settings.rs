@@ -217,9 +217,13 @@ fn problem(name: &str, message: String) -> Problem {
 fn unknown(name: &str) -> Problem {
     /// A longer name is no slip of a finger, and comparing it would take long.
     const LONGEST: usize = 100;
-    let nearest = KEYS.iter().min_by_key(|key| strsim::osa_distance(key.name, name)).filter(|_| name.len() <= LONGEST);
-    let message = nearest
-        .map_or_else(|| "unknown setting".to_owned(), |key| format!("unknown setting; did you mean `{}`?", key.name));
+    let distance = |key: &Key| strsim::osa_distance(key.name, name);
+    // What differs in more than a third was meant otherwise.
+    let is_near = |key: &&Key| name.len() <= LONGEST && distance(key) <= (key.name.len().max(name.len()) / 3).max(1);
+    let message = match KEYS.iter().min_by_key(|key| distance(key)).filter(is_near) {
+        Some(key) => format!("unknown setting; did you mean `{}`?", key.name),
+        None => "unknown setting".to_owned(),
+    };
     let name = Clean(name).to_string().replace('~', "~0").replace('/', "~1");
     Problem { path: format!("/{name}"), message }
 }

@@ -43,10 +43,16 @@ fn a_decision_has_all_that_it_takes_to_judge_again() {
 
     // A line is a snapshot, and is judged again as it was.
     let line = world.write("decision.json", decision.to_string());
-    let judge_again = ["policy", "run", "builtin", "--json", "--snapshot", line.to_str().unwrap()];
-    let again = world.run(&judge_again);
-    assert_eq!(again.json(), decision["verdict"]);
-    assert_eq!(world.run(&judge_again).stdout, again.stdout);
+    let judge_again = |policy: &str| {
+        let again = || world.run(&["policy", "run", policy, "--json", "--snapshot", line.to_str().unwrap()]);
+        assert_eq!(again().stdout, again().stdout);
+        assert_eq!(again().stderr, "");
+        again().json()
+    };
+    assert_eq!(judge_again("builtin"), decision["verdict"]);
+    // With the settings that it had.
+    assert_eq!(judge_again("bad.wasm"), policies[1]["shadow"]);
+    assert_eq!(decisions(&world).len(), lines.len(), "what is tried is no decision");
 }
 
 #[test]

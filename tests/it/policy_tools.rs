@@ -132,7 +132,7 @@ fn what_is_no_snapshot_is_refused_in_a_sentence() {
         ("doubled.json", "\"claude-1\" stands there twice"),
         ("deep.json", "line 1"),
         ("pipe.json", "is not a regular file"),
-        (".", "is not a regular file"),
+        (".", "snapshot.json: No such file"),
         ("huge.json", "is larger than 64 MiB"),
         ("nowhere.json", "No such file"),
     ] {
@@ -232,7 +232,7 @@ fn what_is_no_verdict_is_said_with_its_outcome() {
         assert_eq!(found["problems"].is_array(), what == "refuse-settings", "{found:#}");
         let table = run(&world, &args);
         assert_eq!(table.code, Some(1));
-        assert!(table.stdout.contains("not judged: policy"), "{table:?}");
+        assert!(table.stdout.contains("did not judge"), "{table:?}");
     }
 }
 
@@ -381,7 +381,13 @@ fn a_project_is_built_and_tried_on_its_own_cases() {
     let ran = finish(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.ends_with("9 cases, 0 failed\n"), "{}", ran.stdout);
-    assert!(world.path("thrift/thrift.wasm").exists());
+    assert!(!world.path("thrift/thrift.wasm").exists(), "what may be in use is not touched by a trial");
+    // Elsewhere the project stands for what was built in it.
+    let unbuilt = run(&world, &["check", "thrift"]);
+    assert!(unbuilt.stderr.contains("type `headcount policy build thrift`"), "{}", unbuilt.stderr);
+    world.write("thrift/thrift.wasm", BUDGET_POLICY);
+    let checked = run(&world, &["check", "thrift", "--settings", r#"{"memory_gb":1}"#]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stdout);
 }
 
 #[test]
@@ -390,17 +396,22 @@ fn expectations_are_written_only_where_the_policy_came_to_an_answer() {
     case(&world, "a-new", None, None);
     case(&world, "b-old", Some(&json!({ "session_health": "HEALTHY" })), None);
     case(&world, "c-breaks", None, Some(&wish("panic")));
+    case(&world, "d-passes", Some(&json!({ "agents": [{}, {}, {"status": "FAILED"}] })), None);
     let update = || run(&world, &["test", "cases", "--policy", "bad.wasm", "--update"]);
     let ran = update();
     assert_eq!(ran.code, Some(1));
-    for said in ["updated    a-new", "updated    b-old", "error      c-breaks", "not written"] {
+    for said in ["updated    a-new", "updated    b-old", "error      c-breaks", "unchanged  d-passes", "not written"] {
         assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
     }
     assert!(!world.path("cases/c-breaks/expected.json").exists());
     assert!(update().stdout.contains("unchanged  a-new"));
-    let written: Value =
-        serde_json::from_str(&fs::read_to_string(world.path("cases/b-old/expected.json")).unwrap()).unwrap();
-    assert_eq!(written, run(&world, &["run", "bad.wasm", "--snapshot", "cases/b-old/snapshot.json", "--json"]).json());
+    let written = |case: &str| -> Value {
+        let file = world.path("cases").join(case).join("expected.json");
+        serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+    };
+    assert_eq!(written("a-new"), run(&world, &["run", "bad.wasm", "--snapshot", "cases/a-new", "--json"]).json());
+    assert_eq!(written("b-old"), json!({ "session_health": "DEGRADED" }), "what was left out stays so");
+    assert_eq!(written("d-passes"), json!({ "agents": [{}, {}, {"status": "FAILED"}] }));
     let before = fs::read(world.path("cases/a-new/expected.json")).unwrap();
     world.write("text.wasm", "not wasm");
     let ran = run(&world, &["test", "cases", "--policy", "text.wasm", "--update"]);

@@ -100,6 +100,7 @@ fn an_unknown_key_is_refused_with_the_nearest() {
     assert_eq!(refusal(r#"{"stall_afer":1}"#), is("/stall_afer", "unknown setting; did you mean `stall_after`?"));
     assert_eq!(refusal(r#"{"stall-after":1}"#), is("/stall-after", "unknown setting; did you mean `stall_after`?"));
     assert_eq!(refusal(r#"{"a/b~c":1}"#).0, "/a~1b~0c");
+    assert_eq!(refusal(r#"{"memory_gb":1}"#), is("/memory_gb", "unknown setting"), "near to nothing");
     let long = "x".repeat(1_000_000);
     assert_eq!(refusal(&format!("{{\"{long}\":1}}")), is(&format!("/{}…", "x".repeat(200)), "unknown setting"));
 }

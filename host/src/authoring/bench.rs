@@ -1,6 +1,6 @@
 //! What a policy costs: rounds in which it and the built-in policy judge the same facts in turn.
 
-use super::trial::bytes;
+use super::trial::{builtin, bytes};
 use crate::clock::Clock;
 use crate::judge::{Evaluation, Judge, LoadError, Outcome, Place, Policy, Runtime};
 use crate::observe::facts::Snapshot;
@@ -85,7 +85,7 @@ pub fn run(setup: &Setup, place: Place, facts: &Snapshot, rounds: u32) -> Result
     let runtime = setup.runtime()?;
     let clock = Arc::clone(&setup.clock);
     let (policy, load_micros) = load(&runtime, &place, clock.as_ref()).map_err(NoCosts::Policy)?;
-    let first = Place { limits: setup.config().limits.into(), ..Place::builtin() };
+    let first = builtin(setup, "");
     let judge = Judge::on(runtime, vec![first, place], clock);
     let mut rounds_made = Rounds::default();
     for _ in 0..WARM_UP {

@@ -3,9 +3,10 @@
 use super::Manifest;
 use anyhow::{anyhow, bail};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
+use tempfile::NamedTempFile;
 use wit_component::{ComponentEncoder, DecodedWasm};
 
 /// The first bytes of every WebAssembly file, and those after them in a core module.
@@ -21,19 +22,34 @@ const INTERFACE: &str = "headcount:policy/policy";
 /// One sentence that says what is wrong, and what to type.
 pub fn component(project: &Path) -> anyhow::Result<PathBuf> {
     let manifest = Manifest::read(project)?;
+    let component = build(project, &manifest)?;
+    let path = manifest.component(project);
+    fs::write(&path, component).map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
+    Ok(path)
+}
+
+/// Builds the project for a trial: its `NAME.wasm`, which may be in use, stays as it is.
+///
+/// # Errors
+/// As [`component`].
+pub fn for_trial(project: &Path) -> anyhow::Result<NamedTempFile> {
+    let component = build(project, &Manifest::read(project)?)?;
+    let mut file = tempfile::Builder::new().prefix("headcount-").suffix(".wasm").tempfile()?;
+    file.write_all(&component)?;
+    Ok(file)
+}
+
+fn build(project: &Path, manifest: &Manifest) -> anyhow::Result<Vec<u8>> {
     let output = project.join(&manifest.output);
     // Most compilers do not make the folder that they write to.
     let folder = output.parent().unwrap_or(project);
     fs::create_dir_all(folder).map_err(|e| anyhow!("{} cannot be made: {e}", folder.display()))?;
-    run(project, &manifest)?;
+    run(project, manifest)?;
     let built = fs::read(&output).map_err(|e| {
         let command = manifest.build.join(" ");
         anyhow!("`{command}` did not make {}: {e}; correct `output` in policy.toml", output.display())
     })?;
-    let component = encode(built).map_err(|e| anyhow!("{} {e}", output.display()))?;
-    let path = project.join(format!("{}.wasm", manifest.name));
-    fs::write(&path, component).map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
-    Ok(path)
+    encode(built).map_err(|e| anyhow!("{} {e}", output.display()))
 }
 
 /// Runs the build command. What it prints goes to stderr: stdout is for results.
@@ -50,7 +66,7 @@ fn run(project: &Path, manifest: &Manifest) -> anyhow::Result<()> {
     match builder.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => {
-            bail!("`{command}` failed ({status}) and says why above; what it needs is installed so: {install}")
+            bail!("`{command}` failed ({status}) and says why above; if a tool is missing: {install}")
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
             bail!(

@@ -4,7 +4,7 @@
 use super::difference::{Difference, differences};
 use super::json::parse;
 use super::snapshot::SnapshotFile;
-use super::trial::{Trial, answer, place, settings_in};
+use super::trial::{Trial, answer, builtin, place, settings_in};
 use crate::files::{read_small, regular_or_missing};
 use crate::judge::{LoadError, Outcome, Runtime};
 use crate::report::{clean, no_verdict, verdict};
@@ -15,8 +15,10 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SNAPSHOT: &str = "snapshot.json";
-const SETTINGS: &str = "settings.json";
+/// The file of a case that has its facts.
+pub(super) const SNAPSHOT: &str = "snapshot.json";
+/// The file of a case that has what its policy takes as settings.
+pub const SETTINGS: &str = "settings.json";
 const EXPECTED: &str = "expected.json";
 /// Largest file of an expectation.
 const MAX_EXPECTED: u64 = 64 << 20;
@@ -119,10 +121,8 @@ impl<'a> Tester<'a> {
             Err(outcome) => (outcome, serde_json::to_string_pretty(&no_verdict(outcome))?),
         };
         let file = case.join(EXPECTED);
-        if update {
-            return write(&file, outcome, &(text + "\n"));
-        }
-        Ok(compared(&expected(&file)?, &serde_json::from_str(&text)?))
+        let found = serde_json::from_str(&text)?;
+        if update { updated(&file, outcome, &found, &text) } else { Ok(compared(&expected(&file)?, &found)) }
     }
 
     /// The policy with these settings. One that cannot be loaded is not what a case may be about, unless by its settings.
@@ -130,7 +130,8 @@ impl<'a> Tester<'a> {
         let known = matches!(&self.loaded, Some((with, is_alone, _)) if *with == settings && *is_alone == alone);
         if !known {
             let place = place(self.setup, self.policy, settings.clone())?;
-            let trial = Trial::new(self.setup, self.runtime.clone(), place, alone);
+            let before = (!alone).then(|| builtin(self.setup, ""));
+            let trial = Trial::new(self.setup, self.runtime.clone(), place, before);
             self.loaded = Some((settings, alone, trial));
         }
         let (_, _, trial) = self.loaded.as_ref().context("a policy that was loaded just now")?;
@@ -156,10 +157,13 @@ fn expected(file: &Path) -> anyhow::Result<Value> {
     Ok(Value::Object(members))
 }
 
+fn outcome_of(expectation: &Value) -> Value {
+    expectation.get("outcome").cloned().unwrap_or_else(|| "verdict".into())
+}
+
 /// Of a policy that came to nothing where a verdict was expected, or the other way round, no more is said than that.
 fn compared(wanted: &Value, found: &Value) -> CaseResult {
-    let outcome = |of: &Value| of.get("outcome").cloned().unwrap_or_else(|| "verdict".into());
-    let (wanted_outcome, found_outcome) = (outcome(wanted), outcome(found));
+    let (wanted_outcome, found_outcome) = (outcome_of(wanted), outcome_of(found));
     let differences = if wanted_outcome == found_outcome {
         differences(wanted, found)
     } else {
@@ -170,20 +174,43 @@ fn compared(wanted: &Value, found: &Value) -> CaseResult {
     if differences.is_empty() { CaseResult::Passed } else { CaseResult::Failed { differences } }
 }
 
-/// That a policy breaks is nobody's wish: it is expected only where somebody has written so.
-fn write(file: &Path, outcome: &Outcome, text: &str) -> anyhow::Result<CaseResult> {
-    regular_or_missing(file).map_err(|error| anyhow!("{}: {error}", clean(&file.display().to_string())))?;
-    if !matches!(outcome, Outcome::Verdict | Outcome::Declined(_) | Outcome::BadSettings(_)) {
-        if file.exists() && compared(&expected(file)?, &serde_json::from_str(text)?).is_well() {
-            return Ok(CaseResult::Unchanged);
-        }
-        bail!("not written, because the policy came to no verdict: {}", no_verdict(outcome).detail);
-    }
-    if fs::read(file).is_ok_and(|there| there == text.as_bytes()) {
+/// Writes what is expected from now on: in the members that were compared before, or all of it where nothing was expected.
+/// A case that passes stays as it is. That a policy breaks is nobody's wish: it is expected only where somebody has written so.
+fn updated(file: &Path, outcome: &Outcome, found: &Value, text: &str) -> anyhow::Result<CaseResult> {
+    let shown = || clean(&file.display().to_string());
+    regular_or_missing(file).map_err(|error| anyhow!("{}: {error}", shown()))?;
+    let before = if file.exists() { Some(expected(file)?) } else { None };
+    if before.as_ref().is_some_and(|before| compared(before, found).is_well()) {
         return Ok(CaseResult::Unchanged);
     }
-    fs::write(file, text).map_err(|error| anyhow!("{}: {error}", clean(&file.display().to_string())))?;
+    if !matches!(outcome, Outcome::Verdict | Outcome::Declined(_) | Outcome::BadSettings(_)) {
+        bail!("not written, because the policy came to no verdict: {}", no_verdict(outcome).detail);
+    }
+    let same_outcome = |before: &Value| outcome_of(before) == outcome_of(found);
+    let new = match before.filter(same_outcome) {
+        Some(before) => serde_json::to_string_pretty(&in_shape(&before, found))?,
+        None => text.to_owned(),
+    };
+    fs::write(file, new + "\n").map_err(|error| anyhow!("{}: {error}", shown()))?;
     Ok(CaseResult::Updated)
+}
+
+/// Of `found` what `shape` has: members that it leaves out are left out. Lists keep their shape item by item; what is new in
+/// them is taken whole.
+fn in_shape(shape: &Value, found: &Value) -> Value {
+    match (shape, found) {
+        (Value::Object(members), Value::Object(there)) => {
+            let kept =
+                there.iter().filter_map(|(name, found)| Some((name.clone(), in_shape(members.get(name)?, found))));
+            Value::Object(kept.collect())
+        }
+        (Value::Array(items), Value::Array(there)) => there
+            .iter()
+            .enumerate()
+            .map(|(n, found)| items.get(n).map_or(found.clone(), |item| in_shape(item, found)))
+            .collect(),
+        _ => found.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -207,15 +234,25 @@ mod tests {
     fn that_a_policy_breaks_is_never_written_down() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(EXPECTED);
+        let written = |outcome: &Outcome| {
+            let text = serde_json::to_string(&no_verdict(outcome)).unwrap();
+            updated(&file, outcome, &serde_json::from_str(&text).unwrap(), &text)
+        };
         let trap = Outcome::Trap("x".into());
-        let text = serde_json::to_string(&no_verdict(&trap)).unwrap();
-        assert!(write(&file, &trap, &text).is_err());
+        assert!(written(&trap).is_err());
         assert!(!file.exists());
         fs::write(&file, r#"{"outcome":"trap"}"#).unwrap();
-        assert!(matches!(write(&file, &trap, &text).unwrap(), CaseResult::Unchanged));
+        assert!(matches!(written(&trap).unwrap(), CaseResult::Unchanged));
         let declined = Outcome::Declined("no".into());
-        assert!(matches!(write(&file, &declined, "{}").unwrap(), CaseResult::Updated));
-        assert!(matches!(write(&file, &declined, "{}").unwrap(), CaseResult::Unchanged));
+        assert!(matches!(written(&declined).unwrap(), CaseResult::Updated));
+        assert!(matches!(written(&declined).unwrap(), CaseResult::Unchanged));
+    }
+
+    #[test]
+    fn an_expectation_keeps_its_shape() {
+        let found = json!({"a": 1, "b": {"c": 2, "d": 3}, "list": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]});
+        let shape = json!({"b": {"c": 0}, "list": [{"x": 0}], "gone": 1});
+        assert_eq!(in_shape(&shape, &found), json!({"b": {"c": 2}, "list": [{"x": 1}, {"x": 3, "y": 4}]}));
     }
 
     #[test]

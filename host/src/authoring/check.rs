@@ -1,16 +1,12 @@
 //! Whether a file is a policy that works: everything that loading asks of it, and then a trial.
 
-use super::sample;
-use super::trial::{Trial, answer, bytes};
-use crate::judge::{Description, Judgement, LoadError, Outcome, Place, Policy, Step, digest};
+use super::trial::{Trial, answer, builtin, bytes};
+use crate::judge::{Description, Judgement, LoadError, Outcome, Place, Policy, Step, digest, sample};
 use crate::observe::facts::Snapshot;
 use crate::report::{clean, no_verdict};
 use crate::setup::Setup;
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-/// Agents of the session that it is tried on: every kind of them twice.
-const AGENTS: usize = 20;
 
 /// One thing looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,12 +38,12 @@ pub fn check(setup: &Setup, place: &Place) -> Result<Vec<Finding>, LoadError> {
             // Another file than the one that was looked at is not tried.
             let pinned = place.file.as_ref().map(|_| policy.digest.clone());
             let place = Place { pinned, ..place.clone() };
-            let facts = sample::session(AGENTS);
+            let facts = sample::session(sample::TRIAL);
             if place.file.is_some() {
-                let tried = Trial::new(setup, runtime.clone(), place.clone(), false).judge(&facts);
+                let tried = Trial::new(setup, runtime.clone(), place.clone(), Some(builtin(setup, ""))).judge(&facts);
                 findings.add("judgement", tried.map_err(|error| error.to_string()).and_then(|j| judged(&j, &facts)));
             }
-            let alone = Trial::new(setup, runtime, place, true).judge(&facts);
+            let alone = Trial::new(setup, runtime, place, None).judge(&facts);
             findings.add(
                 "judgement-alone",
                 alone.map_err(|error| error.to_string()).and_then(|j| judged_alone(&j, &facts)),

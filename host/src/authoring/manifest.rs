@@ -24,6 +24,11 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Where the component of a project is.
+    pub fn component(&self, project: &Path) -> PathBuf {
+        project.join(format!("{}.wasm", self.name))
+    }
+
     /// Reads the manifest of a project.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ pub mod explain;
 mod json;
 mod manifest;
 pub mod project;
-pub mod sample;
 pub mod snapshot;
 #[cfg(test)]
 mod tests;

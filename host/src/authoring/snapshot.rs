@@ -1,13 +1,15 @@
 //! Snapshots: the facts of one session in a file, so that a policy can be tried on them again and again.
 
+use super::cases::SNAPSHOT;
 use super::json::parse;
 use crate::files::{read_small, regular_or_missing};
+use crate::judge::digest;
 use crate::names::SessionId;
 use crate::observe::facts::Snapshot;
 use crate::report::{DECISION_SCHEMA, clean, clean_facts};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The name and version of the format.
@@ -25,6 +27,18 @@ pub struct SnapshotFile {
     pub alone: bool,
     /// The facts.
     pub facts: Snapshot,
+    /// Who has judged these facts before, where they are from the decision log.
+    #[serde(skip)]
+    pub judged_by: Vec<Judge>,
+}
+
+/// A policy that has judged, and with which settings.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Judge {
+    /// SHA-256 of its file.
+    pub digest: String,
+    /// Its settings, a JSON object; empty = none.
+    pub settings: String,
 }
 
 /// Why a file is no snapshot.
@@ -43,21 +57,35 @@ struct Head {
     schema: Option<String>,
 }
 
-/// A line of the decision log. All but the facts is passed over.
+/// A line of the decision log. All else is passed over.
 #[derive(Deserialize)]
 struct Decision {
     facts: Snapshot,
+    #[serde(default)]
+    policies: Vec<Judge>,
 }
 
 impl SnapshotFile {
-    /// Reads a snapshot, or a file with one line of the decision log.
+    /// Reads a snapshot, or a file with one line of the decision log. `-` is standard input, and a folder is a case.
     ///
     /// # Errors
     /// When it cannot be read, is something else, or holds facts that headcount could never have gathered.
     pub fn read(file: &Path) -> Result<Self, BadSnapshot> {
-        let bytes = read_small(file, MAX_FILE).map_err(|error| error.to_string());
-        let read = bytes.and_then(|bytes| Self::parse(&bytes));
+        let file = if file.is_dir() { &file.join(SNAPSHOT) } else { file };
+        let bytes = if file == Path::new("-") { from_stdin() } else { read_small(file, MAX_FILE) };
+        let read = bytes.map_err(|error| error.to_string()).and_then(|bytes| Self::parse(&bytes));
         read.map_err(|what| BadSnapshot { file: file.to_owned(), what })
+    }
+
+    /// A snapshot of facts that have just been gathered.
+    pub fn of(facts: Snapshot) -> Self {
+        Self { schema: SCHEMA.into(), alone: false, facts, judged_by: Vec::new() }
+    }
+
+    /// With which settings the policy of these bytes has judged the facts before.
+    pub fn settings_of(&self, policy: &[u8]) -> Option<&str> {
+        let digest = digest(policy);
+        self.judged_by.iter().find(|judge| judge.digest == digest).map(|judge| judge.settings.as_str())
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
@@ -68,7 +96,8 @@ impl SnapshotFile {
         let mut snapshot = match head.schema.as_deref() {
             Some(SCHEMA) => parse(bytes)?,
             Some(DECISION_SCHEMA) => {
-                Self { schema: SCHEMA.into(), alone: false, facts: parse::<Decision>(bytes)?.facts }
+                let Decision { facts, policies } = parse(bytes)?;
+                Self { judged_by: policies, ..Self::of(facts) }
             }
             Some(other) => return Err(format!("wanted the schema {SCHEMA}, found {}", clean(other))),
             None => {
@@ -80,6 +109,12 @@ impl SnapshotFile {
         clean_facts(&mut snapshot.facts);
         Ok(snapshot)
     }
+}
+
+fn from_stdin() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
 }
 
 /// What no observer makes would only show that a policy copes with nonsense. Ids are shown as they are, so they are plain.
@@ -106,7 +141,7 @@ fn consistent(facts: &Snapshot) -> Result<(), String> {
 /// When it cannot be written, or something else than a file has its name.
 pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
     regular_or_missing(file)?;
-    let snapshot = SnapshotFile { schema: SCHEMA.into(), alone: false, facts: facts.clone() };
+    let snapshot = SnapshotFile::of(facts.clone());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new().prefix(".snapshot-").tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut new, &snapshot)?;
@@ -118,8 +153,8 @@ pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authoring::sample;
     use crate::judge::Judgement;
+    use crate::judge::sample;
     use crate::report;
     use serde_json::Value;
     use std::fs;

@@ -1,7 +1,8 @@
 //! A policy on trial: with which settings, and after whom it judges.
 
 use super::json::parse;
-use crate::config;
+use super::{MANIFEST, Manifest};
+use crate::config::{self, nearest};
 use crate::files::read_small;
 use crate::judge::{BUILTIN, Judge, Judgement, Outcome, Place, Runtime, Trust, Verdict, read};
 use crate::observe::facts::Snapshot;
@@ -9,7 +10,7 @@ use crate::report::clean;
 use crate::setup::Setup;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Largest file of settings.
@@ -29,10 +30,10 @@ pub struct NothingBefore {
 }
 
 impl Trial {
-    /// Loads the policy, and the built-in one before it unless it is to judge alone. The built-in one is always alone.
-    pub fn new(setup: &Setup, runtime: Runtime, policy: Place, alone: bool) -> Self {
-        let first = Place { limits: setup.config().limits.into(), ..Place::builtin() };
-        let chain = if alone || policy.file.is_none() { vec![policy] } else { vec![first, policy] };
+    /// Loads the policy, and the one `before` it. The built-in policy is always alone.
+    pub fn new(setup: &Setup, runtime: Runtime, policy: Place, before: Option<Place>) -> Self {
+        let before = before.filter(|_| policy.file.is_some());
+        let chain = before.into_iter().chain([policy]).collect();
         Self { judge: Judge::on(runtime, chain, Arc::clone(&setup.clock)) }
     }
 
@@ -71,13 +72,37 @@ pub fn answer(judgement: &Judgement) -> Result<&Verdict, &Outcome> {
     }
 }
 
-/// The place of a policy that is not in the configuration: its file, or `builtin`.
+/// The place of the built-in policy before the one on trial, with these settings.
+pub fn builtin(setup: &Setup, settings: &str) -> Place {
+    Place { limits: setup.config().limits.into(), settings: settings.into(), ..Place::builtin() }
+}
+
+/// The place of a policy that is not in the configuration: its file, the project that it is built in, or `builtin`.
 ///
 /// # Errors
-/// None that is known: such a place has no globs.
+/// When it is a project that has not been built.
 pub fn place(setup: &Setup, file: &Path, settings: Map<String, Value>) -> anyhow::Result<Place> {
+    let file = if file.join(MANIFEST).exists() { built(file)? } else { file.to_owned() };
     let policy = config::Policy { settings, ..config::Policy::at(file) };
     Ok(Place::new(&policy, setup.config().limits)?)
+}
+
+fn built(project: &Path) -> anyhow::Result<PathBuf> {
+    let component = Manifest::read(project)?.component(project);
+    let project = clean(&project.display().to_string());
+    anyhow::ensure!(component.exists(), "{project} has not been built: type `headcount policy build {project}`");
+    Ok(component)
+}
+
+/// Refuses a policy whose file is not there.
+///
+/// # Errors
+/// A sentence that says so, and what was probably meant.
+pub fn must_exist(place: &Place) -> anyhow::Result<()> {
+    let Some(error) = place.file.as_ref().and_then(|file| file.metadata().err()) else { return Ok(()) };
+    let builtin = nearest(&place.name, [config::Policy::BUILTIN].into_iter());
+    let hint = builtin.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    anyhow::bail!("the policy {} cannot be read: {error}{hint}", clean(&place.name))
 }
 
 /// The bytes of the policy that is to have a place, and where they are from.
@@ -87,7 +112,7 @@ pub fn place(setup: &Setup, file: &Path, settings: Map<String, Value>) -> anyhow
 pub fn bytes(place: &Place) -> Result<(Vec<u8>, Trust), Outcome> {
     match &place.file {
         None => Ok((BUILTIN.to_vec(), Trust::Trusted)),
-        Some(file) => Ok((read(file)?, Trust::Untrusted)),
+        Some(file) => Ok((read(file)?, Trust::UntrustedAgain)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ERROR, printer};
 use crate::config::{Config, Environment, LoadError, Loaded, load};
+use crate::judge::Outcome;
 use crate::observe::roster::{FileSource, Source as _};
 use crate::setup::Setup;
 use serde::Serialize;
@@ -83,7 +84,12 @@ fn problems(setup: &Setup) -> anyhow::Result<Vec<String>> {
     let chain = setup.config().chain();
     let named =
         |n: usize| chain[n].0.map_or("the built-in policy".into(), |n| place(format!("policy[{n}]")).to_string());
-    let policies = judge.refused().map(|(n, name, why)| format!("{}: policy {name}: {why}", named(n)));
+    let tried = judge.try_out().policies;
+    let failed = tried.into_iter().enumerate().filter(|(_, policy)| policy.outcome != Outcome::Verdict);
+    let policies = failed.map(|(n, policy)| {
+        let loaded = if policy.digest.is_empty() { "" } else { "on trial " };
+        format!("{}: policy {}: {loaded}{}", named(n), policy.name, policy.outcome)
+    });
     let rosters = setup.config().rosters.iter().enumerate().filter_map(|(n, file)| {
         let error = FileSource::new(file.clone()).read().1?;
         Some(format!("{}: roster {}: {error}", place(format!("rosters[{n}]")), file.display()))

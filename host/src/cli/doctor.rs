@@ -2,8 +2,7 @@
 
 use super::printer;
 use crate::config::make_private;
-use crate::judge::{Link, Outcome};
-use crate::observe::facts::{Session, Snapshot};
+use crate::judge::{Evaluation, Outcome};
 use crate::setup::{Rosters, Setup};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
@@ -114,43 +113,19 @@ fn registry(setup: &Setup) -> Finding {
     Finding { part: "state", name: "registry".into(), works, detail }
 }
 
-/// Has each policy judge a session without agents.
+/// Has each policy judge a made-up session.
 fn policies(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
-    let facts = Snapshot {
-        now_ms: setup.clock.now().unix_ms,
-        cores: 1,
-        session: Session {
-            id: "doctor".into(),
-            name: "doctor".into(),
-            root_path: String::new(),
-            owner: String::new(),
-            created_at_ms: None,
-        },
-        agents: vec![],
-        sources: vec![],
-    };
-    let judge = setup.judge()()?;
-    let judgement = judge.judge(&facts);
-    let finding = |p: crate::judge::Evaluation| Finding {
+    let finding = |p: Evaluation| Finding {
         part: "policies",
         works: p.outcome == Outcome::Verdict,
-        detail: format!("{} ({} µs, version {})", p.outcome, p.took.as_micros(), p.version),
+        detail: match &p.outcome {
+            Outcome::Verdict => format!("judged a made-up session ({} µs, version {})", p.took.as_micros(), p.version),
+            failed if p.digest.is_empty() => failed.to_string(),
+            failed => format!("on trial {failed}"),
+        },
         name: p.name,
     };
-    let judged = judgement.policies.into_iter().map(finding);
-    Ok(judged.chain(judge.chain().iter().filter(|link| !link.place.judges(&facts.session)).map(for_others)).collect())
-}
-
-/// A policy that judges other sessions than the made-up one.
-fn for_others(link: &Link) -> Finding {
-    let refused = link.state().policy.err();
-    let sessions = link.place.globs.join(", ");
-    Finding {
-        part: "policies",
-        name: link.place.name.clone(),
-        works: refused.is_none(),
-        detail: refused.map_or_else(|| format!("loaded, for sessions {sessions}"), |why| why.to_string()),
-    }
+    Ok(setup.judge()()?.try_out().policies.into_iter().map(finding).collect())
 }
 
 fn state(setup: &Setup) -> Finding {

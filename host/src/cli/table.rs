@@ -89,7 +89,7 @@ fn judges(report: &Report) -> String {
         let label = if policy.mode == Mode::Shadow { "shadow policy" } else { "policy" };
         if policy.outcome != "verdict" {
             let detail = policy.detail.as_deref().unwrap_or(policy.outcome);
-            let _ = writeln!(out, "  {} {label} {}: {detail}", "not judged:".red(), policy.name);
+            let _ = writeln!(out, "  {} {label} {} did not judge: {detail}", "!".red(), policy.name);
         }
         if let (Some(since), Some(reason)) = (&policy.stale_since, &policy.stale_reason) {
             let _ = writeln!(out, "  {} {label} {} since {since}: {reason}", "stale:".yellow(), policy.name);

@@ -22,7 +22,7 @@ pub struct Policy {
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The SHA-256 that its file must have, in hexadecimal. Another file is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^(sha256:)?[0-9a-f]{64}$"))]
+    #[schemars(extend("format" = "sha256"))]
     pub digest: Option<String>,
     /// Whether its verdict counts.
     #[serde(default)]

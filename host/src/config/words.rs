@@ -92,6 +92,12 @@ pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
             let said = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("wanted a regular expression, found {}: {said}", quoted(text))
         }),
+        Some("sha256") => {
+            let digits = text.strip_prefix("sha256:").unwrap_or(text);
+            let is_one = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let wanted = "wanted a SHA-256 of 64 hexadecimal digits, as `headcount policy check FILE` prints it";
+            (!is_one).then(|| format!("{wanted}, found {}", quoted(text)))
+        }
         Some("span") => amount_fault::<Span>(schema, text),
         Some("size") => amount_fault::<Size>(schema, text),
         _ => None,

@@ -2,6 +2,7 @@
 
 use super::{Check, Status, Verdict};
 use crate::observe::facts::Snapshot;
+use crate::text::clean;
 
 /// More checks than this for one agent are a mistake, and would fill every screen.
 const MAX_CHECKS: usize = 64;
@@ -38,7 +39,7 @@ fn checks(checks: &[Check]) -> Result<(), String> {
         return Err(format!("{} checks; {MAX_CHECKS} are allowed", checks.len()));
     }
     checks.iter().try_for_each(|c| {
-        finite("value", c.value).and(finite("limit", c.limit)).map_err(|e| format!("check {:.64}: {e}", c.name))
+        finite("value", c.value).and(finite("limit", c.limit)).map_err(|e| format!("check {:.64}: {e}", clean(&c.name)))
     })
 }
 

@@ -14,6 +14,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+/// What the built-in policy is called, also where it could not be asked.
+const BUILTIN_NAME: &str = "built-in";
+
 /// What a policy is to do in the chain, as it is configured.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -52,9 +55,9 @@ impl Place {
             false => serde_json::Value::Object(policy.settings.clone()).to_string(),
         };
         Ok(Self {
-            name: shown(&policy.path),
+            name: if policy.is_builtin() { BUILTIN_NAME.to_owned() } else { shown(&policy.path) },
             file: (!policy.is_builtin()).then(|| policy.path.clone()),
-            pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_owned()),
+            pinned: policy.digest.as_ref().map(|pinned| pinned.trim_start_matches("sha256:").to_ascii_lowercase()),
             settings: settings.into(),
             mode: policy.mode,
             on_error: policy.on_error,
@@ -67,7 +70,7 @@ impl Place {
     /// The built-in policy with its defaults.
     pub fn builtin() -> Self {
         Self {
-            name: config::Policy::BUILTIN.to_owned(),
+            name: BUILTIN_NAME.to_owned(),
             file: None,
             pinned: None,
             settings: "".into(),
@@ -85,13 +88,15 @@ impl Place {
     }
 
     /// Loads these bytes for this place.
-    pub(super) fn load(&self, runtime: &Runtime, bytes: &[u8]) -> Result<Policy, Outcome> {
+    pub(super) fn load(&self, runtime: &Runtime, bytes: &[u8], trust: Trust) -> Result<Policy, Outcome> {
         let found = digest(bytes);
         if let Some(pinned) = self.pinned.as_ref().filter(|pinned| **pinned != found) {
             return Err(Outcome::WrongDigest { pinned: pinned.clone(), found });
         }
-        let trust = if self.file.is_none() { Trust::Trusted } else { Trust::Untrusted };
-        Policy::load_by_steps(runtime, bytes, trust, &self.settings, self.limits, &mut |_, _| {})
+        let mut policy = Policy::load_by_steps(runtime, bytes, trust, &self.settings, self.limits, &mut |_, _| {})?;
+        // It was wanted for the settings only, and may be large.
+        policy.description.settings_schema = String::new();
+        Ok(policy)
     }
 }
 
@@ -112,11 +117,14 @@ pub struct State {
 }
 
 impl Link {
-    /// Loads the policy of a place.
-    pub(super) fn load(runtime: &Runtime, place: Place) -> Self {
+    /// Loads the policy of a place. Where it may be deferred, and would have to be compiled, it is not loaded yet.
+    pub(super) fn load(runtime: &Runtime, place: Place, may_defer: bool) -> Self {
         let loaded = match &place.file {
-            None => place.load(runtime, BUILTIN),
-            Some(file) => read(file).and_then(|bytes| place.load(runtime, &bytes)),
+            None => place.load(runtime, BUILTIN, Trust::Trusted),
+            Some(file) => read(file).and_then(|bytes| match may_defer && !runtime.is_prepared(&bytes) {
+                true => Err(Outcome::Loading),
+                false => place.load(runtime, &bytes, Trust::Untrusted),
+            }),
         };
         if let Err(outcome) = &loaded {
             tracing::debug!(policy = %place.name, "{outcome}");

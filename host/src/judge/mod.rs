@@ -4,6 +4,7 @@ mod bindings;
 mod cache;
 mod call;
 mod check;
+mod code_size;
 mod compile;
 mod engine;
 mod judgement;
@@ -14,6 +15,7 @@ mod outcome;
 mod panic;
 mod reload;
 mod rows;
+pub mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -57,6 +59,8 @@ pub struct Options {
     pub compiler: Option<PathBuf>,
     /// Whether a policy that cannot be loaded is an error.
     pub strict: bool,
+    /// Whether policies that have to be compiled are left to [`Judge::follow_files`], so that nobody waits for them.
+    pub defer: bool,
 }
 
 impl Judge {
@@ -67,7 +71,7 @@ impl Judge {
     pub fn new(chain: Vec<Place>, options: &Options, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
         let memory = chain.iter().map(|place| place.limits.memory).max().unwrap_or_default();
         let runtime = Runtime::new(options.cache.as_deref(), options.compiler.as_deref(), memory)?;
-        let judge = Self::on(runtime, chain, clock);
+        let judge = Self::with(runtime, chain, options.defer && !options.strict, clock);
         if options.strict {
             let refused = judge.refused().map(|(_, name, why)| format!("policy {name}: {why}"));
             let refused: Vec<String> = refused.collect();
@@ -80,7 +84,11 @@ impl Judge {
 
     /// A judge with this chain on an engine that there is already: who judges with one chain after the other needs but one.
     pub fn on(runtime: Runtime, chain: Vec<Place>, clock: Arc<dyn Clock>) -> Self {
-        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place)).collect();
+        Self::with(runtime, chain, false, clock)
+    }
+
+    fn with(runtime: Runtime, chain: Vec<Place>, may_defer: bool, clock: Arc<dyn Clock>) -> Self {
+        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place, may_defer)).collect();
         runtime.keep();
         Self { runtime, chain: Arc::new(chain), clock, follower: None }
     }
@@ -96,18 +104,35 @@ impl Judge {
         places.filter_map(|(n, link)| Some((n, link.place.name.as_str(), link.state().policy.err()?)))
     }
 
-    /// From now on loads policies again when their files change, in the background. Where folders cannot be watched, they
-    /// are looked at now and then. After each change, `changed` is told.
+    /// From now on loads policies again when their files change, in the background, and first of all those that were deferred.
+    /// Where folders cannot be watched, they are looked at now and then. After each change, `changed` is told.
     pub fn follow_files(&mut self, changed: impl FnMut(&[Link]) + Send + 'static) {
         let (runtime, chain) = (self.runtime.clone(), Arc::clone(&self.chain));
         self.follower = Follower::start(runtime, chain, Arc::clone(&self.clock), changed);
+        if self.follower.is_none() {
+            // Then they have to be waited for after all.
+            for place in 0..self.chain.len() {
+                if self.chain[place].state().policy.err() == Some(Outcome::Loading) {
+                    reload::look(&self.runtime, &self.chain, place, self.clock.now().unix_ms);
+                }
+            }
+        }
+    }
+
+    /// What the whole chain makes of a made-up session, whichever sessions its policies are for: one evaluation for each.
+    pub fn try_out(&self) -> Judgement {
+        self.run(&sample::session(sample::TRIAL), |_| true)
     }
 
     /// Runs the chain over one snapshot. Blocks for as long as the policies take: never call it on an async thread.
     pub fn judge(&self, facts: &Snapshot) -> Judgement {
+        self.run(facts, |place| place.judges(&facts.session))
+    }
+
+    fn run(&self, facts: &Snapshot, takes_part: impl Fn(&Place) -> bool) -> Judgement {
         rows::with_snapshot(facts, |snapshot| {
             let mut judgement = Judgement::default();
-            for link in self.chain.iter().filter(|link| link.place.judges(&facts.session)) {
+            for link in self.chain.iter().filter(|link| takes_part(&link.place)) {
                 let state = link.state();
                 let start = self.clock.now().steady;
                 let called = state.evaluate(&self.runtime, facts, snapshot, judgement.verdict.as_ref());

@@ -39,6 +39,8 @@ pub enum Outcome {
         /// SHA-256 that it has.
         found: String,
     },
+    /// It is still being compiled.
+    Loading,
     /// Compiling it took more than compiling may.
     Compile(String),
 }
@@ -76,6 +78,7 @@ impl Outcome {
             Self::NotAPolicy(_) => "not-a-policy",
             Self::WrongDigest { .. } => "wrong-digest",
             Self::Compile(_) => "compile",
+            Self::Loading => "loading",
         }
     }
 }
@@ -86,6 +89,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Verdict => f.write_str("judged"),
             Self::BadVerdict(why) => write!(f, "its verdict cannot be used: {why}"),
+            Self::Declined(why) if why.is_empty() => f.write_str("it declined to judge, and gave no reason"),
             Self::Declined(why) => write!(f, "it declined to judge: {why}"),
             Self::Trap(why) => write!(f, "it broke: {why}"),
             Self::Deadline(limit) => write!(f, "it ran longer than its limit of {}", Span(*limit)),
@@ -99,6 +103,7 @@ impl fmt::Display for Outcome {
                 write!(f, "its settings are wrong: {}", problems.join("; "))
             }
             Self::WrongVersion(what) | Self::NotAPolicy(what) | Self::Compile(what) => f.write_str(what),
+            Self::Loading => f.write_str("it is still being compiled"),
             Self::WrongDigest { pinned, found } => {
                 write!(f, "its file has the SHA-256 {found}, and the configuration pins {pinned}")
             }

@@ -208,7 +208,7 @@ fn session_attention(facts: &Snapshot, judgement: &Judgement, limit: usize) -> V
     let withheld = judgement.withheld.as_ref().map(|why| Attention {
         agent_id: None,
         why: clean(why),
-        action: "mend the policy, or let its failures pass with `on_error = \"open\"`".into(),
+        action: "see `headcount doctor`; mend the policy, or let its failures pass with `on_error = \"open\"`".into(),
     });
     let advice = judgement.verdict.iter().flat_map(|verdict| attention(facts, verdict, limit));
     withheld.into_iter().chain(advice).collect()
@@ -302,8 +302,9 @@ pub(super) fn time(unix_ms: u64) -> String {
     format!("{time:.3}")
 }
 
+/// Two decimals, where there can be any.
 fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
+    if value.abs() < 1e13 { (value * 100.0).round() / 100.0 } else { value }
 }
 
 fn mebibytes(bytes: f64) -> f64 {

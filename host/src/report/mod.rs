@@ -4,6 +4,7 @@
 mod assemble;
 mod attention;
 mod decision;
+mod facts;
 mod mark;
 mod policies;
 mod rendered;
@@ -11,20 +12,20 @@ mod sessions;
 mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
-mod text;
 mod verdict;
 mod view;
 
+pub use crate::text::clean;
 use assemble::time;
 pub use assemble::{report, source};
 pub use attention::{ATTENTION_SCHEMA, AttentionReport, Need, NeedKind, Standing};
 pub use decision::{DECISION_SCHEMA, Decision, Judged};
+pub use facts::clean_facts;
 pub use mark::{BadMark, Mark};
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
-pub use text::{clean, clean_facts};
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 

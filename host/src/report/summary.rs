@@ -55,7 +55,12 @@ fn write_summary(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     for policy in report.policies.iter().filter(|p| p.mode == Mode::Enforce) {
         if policy.outcome != "verdict" {
-            writeln!(out, "Not judged by {}: {}", policy.name, policy.detail.as_deref().unwrap_or(policy.outcome))?;
+            writeln!(
+                out,
+                "Policy {} did not judge: {}",
+                policy.name,
+                policy.detail.as_deref().unwrap_or(policy.outcome)
+            )?;
         }
         if let (Some(since), Some(reason)) = (&policy.stale_since, &policy.stale_reason) {
             writeln!(out, "Policy {} is stale since {since}: {reason}", policy.name)?;

@@ -128,7 +128,7 @@ fn size(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authoring::sample;
+    use crate::judge::sample;
     use crate::observe::facts::{Metrics, ProcessState};
     use serde_json::json;
 

@@ -2,10 +2,10 @@
 
 use super::SETTINGS;
 use crate::authoring::bench::{self, Costs, NoCosts, Times};
-use crate::authoring::sample;
 use crate::authoring::snapshot::SnapshotFile;
-use crate::authoring::trial::{place, settings};
+use crate::authoring::trial::{must_exist, place, settings};
 use crate::cli::printer;
+use crate::judge::sample;
 use crate::report::no_verdict;
 use crate::setup::Setup;
 use owo_colors::OwoColorize as _;
@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The policy: a component's file, or `builtin`
-    #[arg(value_name = "FILE")]
+    /// The policy: a component's file, the project that it was built in, or `builtin`
+    #[arg(value_name = "POLICY")]
     policy: PathBuf,
     /// Judge the facts in this file [default: a made-up session]
     #[arg(long, value_name = "FILE")]
@@ -36,6 +36,7 @@ pub struct Args {
 
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let place = place(setup, &args.policy, settings(args.settings.as_deref())?)?;
+    must_exist(&place)?;
     let facts = match &args.snapshot {
         Some(file) => SnapshotFile::read(file)?.facts,
         None => sample::session(args.agents as usize),

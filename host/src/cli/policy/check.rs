@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The policy: a component's file, or `builtin`
-    #[arg(value_name = "FILE")]
+    /// The policy: a component's file, the project that it was built in, or `builtin`
+    #[arg(value_name = "POLICY")]
     policy: PathBuf,
     #[arg(long, value_name = "JSON|@FILE", help = SETTINGS)]
     settings: Option<String>,

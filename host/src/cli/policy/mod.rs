@@ -40,7 +40,7 @@ pub fn run(config: Option<&Path>, command: Command) -> anyhow::Result<ExitCode> 
         Command::New(args) => new::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Check(args) => check::run(&setup()?, &args),
-        Command::Run(args) => run::run(&setup()?, args),
+        Command::Run(args) => run::run(&setup()?.without_decisions(), args),
         Command::Test(args) => test::run(&setup()?, &args),
         Command::Bench(args) => bench::run(&setup()?.without_cache(), &args),
         Command::List(args) => list::run(&setup()?, &args),

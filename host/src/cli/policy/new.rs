@@ -27,9 +27,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let language = LANGUAGES.iter().find(|language| language.name == args.lang).context("a language of the list")?;
     let project = project::write(&args.dir.clone().unwrap_or_default(), &args.name, language)?;
     let project = project.display();
-    printer::line(&format!("{project} is a policy that works. Next:"))?;
-    for next in ["build", "test"] {
-        printer::line(&format!("  headcount policy {next} {project}"))?;
-    }
+    printer::line(&format!("{project} is a policy that works; its README.md says what to edit. Next:"))?;
+    printer::line(&format!("  headcount policy test {project}     # builds it and tries it on its cases"))?;
+    printer::line(&format!(
+        "  headcount policy build {project}    # makes {project}/{}.wasm, for the configuration",
+        args.name
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,25 +1,29 @@
 //! `headcount policy run`.
 
 use super::{SETTINGS, explanation};
+use crate::authoring::cases;
 use crate::authoring::explain::explain;
 use crate::authoring::snapshot::SnapshotFile;
-use crate::authoring::trial::{Trial, answer, place, settings};
+use crate::authoring::trial::{Trial, answer, builtin, bytes, must_exist, place, settings, settings_in};
 use crate::cli::{printer, table};
+use crate::judge::{BUILTIN, Place};
 use crate::observe::facts::Snapshot;
 use crate::query;
 use crate::report::{self, View};
 use crate::setup::{Rosters, Setup};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = explanation::LEGEND)]
+#[command(after_help = explanation::LEGEND, group = clap::ArgGroup::new("facts").required(true).args(["snapshot", "live"]))]
 pub struct Args {
-    /// The policy: a component's file, or `builtin`
-    #[arg(value_name = "FILE")]
+    /// The policy: a component's file, the project that it was built in, or `builtin`
+    #[arg(value_name = "POLICY")]
     policy: PathBuf,
-    /// Judge the facts in this file: what `headcount status --record` saves, or one line of the decision log
-    #[arg(long, value_name = "FILE", required_unless_present = "live", conflicts_with = "live")]
+    /// Judge the facts in this file: what `headcount status --record` saves, a case's folder, or one line of the decision log,
+    /// which is judged with the settings that it has; `-` is standard input
+    #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// Judge this session as it is now
     #[arg(long, value_name = "SESSION")]
@@ -41,19 +45,27 @@ pub struct Args {
 }
 
 pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
-    let place = place(setup, &args.policy, settings(args.settings.as_deref())?)?;
-    let (facts, alone) = match args.snapshot {
-        Some(file) => {
-            let snapshot = SnapshotFile::read(&file)?;
-            (snapshot.facts, snapshot.alone)
-        }
-        None => (live(setup, args.live.as_deref().unwrap_or_default(), args.roster)?, false),
+    let mut place = place(setup, &args.policy, settings(args.settings.as_deref())?)?;
+    must_exist(&place)?;
+    let snapshot = match &args.snapshot {
+        Some(file) => SnapshotFile::read(file)?,
+        None => SnapshotFile::of(live(setup, args.live.as_deref().unwrap_or_default(), args.roster)?),
     };
-    let trial = Trial::new(setup, setup.runtime()?, place, args.alone || alone);
+    if args.settings.is_none()
+        && let Some(settings) = settings_with(&snapshot, args.snapshot.as_deref(), &place)?
+    {
+        place.settings = settings;
+    }
+    let before = (!args.alone && !snapshot.alone).then(|| builtin(setup, snapshot.settings_of(BUILTIN).unwrap_or("")));
+    let facts = snapshot.facts;
+    let trial = Trial::new(setup, setup.runtime()?, place, before);
     let judgement = trial.judge(&facts)?;
     let code = ExitCode::from(u8::from(answer(&judgement).is_err()));
     match (answer(&judgement), args.explain, args.json) {
-        (_, false, false) => {
+        (answered, false, false) => {
+            if answered.is_err() {
+                printer::line("It came to no verdict, for the reason below. Without it, it is as follows:")?;
+            }
             let view = View { limit: report::MAX_LIMIT, ..View::default() };
             printer::write(&table::report(&report::report(&facts, &judgement, &view, 0), &view))?;
         }
@@ -67,6 +79,22 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+/// The settings that belong to the facts: those of a case, or those that the policy had when it decided.
+fn settings_with(snapshot: &SnapshotFile, file: Option<&Path>, place: &Place) -> anyhow::Result<Option<Arc<str>>> {
+    let case = file.map(|folder| folder.join(cases::SETTINGS)).filter(|file| file.exists());
+    if let Some(file) = case {
+        return Ok(Some(serde_json::Value::Object(settings_in(&file)?).to_string().into()));
+    }
+    let (bytes, _) = bytes(place).map_err(|outcome| anyhow::anyhow!("{outcome}"))?;
+    let known = snapshot.settings_of(&bytes);
+    if known.is_none() && !snapshot.judged_by.is_empty() {
+        anstream::eprintln!(
+            "headcount: this file of the policy had no part in that decision; it judges without settings"
+        );
+    }
+    Ok(known.map(Into::into))
 }
 
 fn live(setup: &Setup, session: &str, roster: Vec<PathBuf>) -> anyhow::Result<Snapshot> {

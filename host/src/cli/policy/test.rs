@@ -1,7 +1,7 @@
 //! `headcount policy test`.
 
 use crate::authoring::MANIFEST;
-use crate::authoring::build::component;
+use crate::authoring::build::for_trial;
 use crate::authoring::cases::{CaseResult, Tested, Tester, find};
 use crate::cli::printer;
 use crate::report::clean;
@@ -45,15 +45,19 @@ struct Report {
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let is_project = args.folder.join(MANIFEST).exists();
     let cases = find(&if is_project { args.folder.join("cases") } else { args.folder.clone() })?;
+    let built;
     let policy = match &args.policy {
-        Some(policy) => policy.clone(),
-        None if is_project => component(&args.folder)?,
+        Some(policy) => policy.as_path(),
+        None if is_project => {
+            built = for_trial(&args.folder)?;
+            built.path()
+        }
         None => {
             let folder = clean(&args.folder.display().to_string());
             bail!("{folder} has no {MANIFEST}, so say which policy to try: --policy FILE")
         }
     };
-    let mut tester = Tester::new(setup, &policy)?;
+    let mut tester = Tester::new(setup, policy)?;
     let mut tested = Vec::new();
     for case in &cases {
         let case = tester.test(case, args.update);

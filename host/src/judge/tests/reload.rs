@@ -3,7 +3,7 @@
 use super::*;
 use crate::judge::link::State;
 use crate::judge::reload::look;
-use headcount_tests::misbehaving::{HONEST, PATCH};
+use headcount_tests::misbehaving::{HONEST, PATCH, RECURSE};
 use std::fs;
 
 /// A policy in a file, in its place.
@@ -18,7 +18,7 @@ impl Filed {
         let file = dir.path().join("policy.wasm");
         fs::write(&file, bytes).unwrap();
         let place = Place { name: "policy.wasm".into(), file: Some(file), ..Place::builtin() };
-        Self { link: Link::load(&runtime(), place), dir }
+        Self { link: Link::load(&runtime(), place, false), dir }
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -33,7 +33,7 @@ impl Filed {
 
     /// The digest of the policy that has the place after a look, and whether it is stale.
     fn look(&self, now_ms: u64) -> (Option<String>, Option<Stale>) {
-        look(&runtime(), &self.link, now_ms);
+        look(&runtime(), std::slice::from_ref(&self.link), 0, now_ms);
         let state = self.link.state();
         (state.policy.ok().map(|policy| policy.digest.clone()), state.stale)
     }
@@ -68,6 +68,15 @@ fn a_bad_file_keeps_the_last_good_one_and_says_since_when_and_why() {
         assert!(stale.reason.contains(reason), "{}", stale.reason);
     }
     assert_eq!(filed.write(HONEST, 40), (good, None), "the good one is back");
+}
+
+#[test]
+fn a_file_that_loads_and_breaks_on_trial_keeps_the_last_good_one() {
+    let filed = Filed::new(HONEST);
+    // It breaks when it judges, and not before.
+    let (good, stale) = filed.write(RECURSE, 3);
+    assert_eq!(good, Some(digest(HONEST)));
+    assert_eq!(stale.unwrap().reason, "on trial it broke: it called itself too deeply");
 }
 
 #[test]

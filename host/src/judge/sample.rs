@@ -9,6 +9,9 @@ use crate::observe::facts::{
 const NOW: u64 = 1_800_000_000_000;
 const MINUTE: u64 = 60_000;
 
+/// Agents of the session that a policy is tried on before it is trusted with real ones: every kind of them twice.
+pub const TRIAL: usize = 20;
+
 /// A session of so many agents, as a busy machine has them: most are at work, some wait or are idle, a few have problems.
 pub fn session(agents: usize) -> Snapshot {
     Snapshot {
