@@ -7,7 +7,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
-//! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
@@ -34,3 +34,4 @@ pub mod report;
 pub mod setup;
 pub mod store;
 pub mod text;
+pub mod waiting;

@@ -1,5 +1,6 @@
 """The MCP Python SDK calls every tool. Usage: python_sdk.py HEADCOUNT legacy|auto"""
 import asyncio
+import json
 import sys
 
 import mcp
@@ -14,7 +15,7 @@ async def main(pid):
     async with mcp.Client(server, mode=mode) as client:
         listed = (await client.list_tools()).tools
         tools = {tool.name: tool.output_schema for tool in listed}
-        assert set(tools) == {"get_session_status", "list_sessions", "register_agent", "unregister_agent"}, tools
+        assert set(tools) == {"get_session_status", "list_sessions", "wait_for_attention", "register_agent", "unregister_agent"}, tools
         assert all(tool.annotations is not None and tool.title for tool in listed)
 
         async def call(name, arguments, **more):
@@ -36,6 +37,13 @@ async def main(pid):
         assert [s[0] for s in steps] == sorted({s[0] for s in steps}) and len(steps) >= 3, steps
         bare = await call("get_session_status", {"session_id": "interop", "include_metrics": False, "include_health": False})
         assert "metrics" not in bare["agents"][0] and "health" not in bare["agents"][0], bare
+
+        waited = await call("wait_for_attention", {"session_id": "interop", "timeout_s": 1}, progress_callback=progress)
+        assert waited["timed_out"] is True and waited["needs"] == [] and steps[-1][2].endswith("of 1 agents working"), (waited, steps)
+        uri = "headcount://session/interop"
+        assert uri in [str(resource.uri) for resource in (await client.list_resources()).resources]
+        (content,) = (await client.read_resource(uri)).contents
+        check_status(json.loads(content.text), pid)
 
         for arguments, word in [
             ({}, "session_id"),

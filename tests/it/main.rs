@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is tests")]
 
+mod attention;
 mod audit;
 mod authoring;
 mod command_line;
@@ -21,5 +22,6 @@ mod registering;
 mod reload;
 mod stand_ins;
 mod status;
+mod subscriptions;
 mod tidy;
 mod world;

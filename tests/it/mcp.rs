@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-const TOOLS: [&str; 4] = ["get_session_status", "list_sessions", "register_agent", "unregister_agent"];
+const TOOLS: [&str; 5] =
+    ["get_session_status", "list_sessions", "wait_for_attention", "register_agent", "unregister_agent"];
 
 /// A world with a session `shop` of one living agent and one that is gone.
 fn shop() -> (World, headcount::demo::stand_in::StandIn, std::path::PathBuf) {
@@ -65,6 +66,8 @@ fn each_tool_answers_as_its_schema_says() {
                 true,
             ),
             ("list_sessions", json!({}), true),
+            ("wait_for_attention", json!({"session_id": "shop"}), true),
+            ("wait_for_attention", json!({"session_id": "shop", "since": null, "timeout_s": 5}), true),
             ("register_agent", declared, false),
             ("unregister_agent", json!({"session_id": "docs", "agent_name": "writer"}), false),
         ] {
@@ -147,8 +150,7 @@ fn a_call_can_be_withdrawn() {
         // The first tick takes two samples, so the first call waits long enough to be withdrawn.
         let call = json!({"name": "get_session_status", "arguments": {"session_id": "shop"}});
         let withdrawn = client.send("tools/call", call);
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": withdrawn}});
-        client.send_line(&cancel.to_string());
+        client.cancel(withdrawn);
         assert_eq!(client.structured("get_session_status", json!({"session_id": "shop"}))["session_id"], "shop");
         assert!(client.notifications.iter().all(|n| n["id"] != withdrawn), "{:#?}", client.notifications);
         assert_eq!(client.close(PATIENCE).0, Some(0));

@@ -91,6 +91,17 @@ impl Client {
         }
     }
 
+    /// The next message, if one comes in this time.
+    pub fn within(&mut self, time: Duration) -> Option<Value> {
+        self.lines.recv_timeout(time).ok().map(|line| serde_json::from_str(&line).unwrap())
+    }
+
+    /// Withdraws a request.
+    pub fn cancel(&mut self, id: u64) {
+        let params = json!({"requestId": id});
+        self.send_line(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string());
+    }
+
     /// The whole answer to a request. Answers to others, which nobody waits for, are kept with the notifications.
     pub fn answer(&mut self, id: u64) -> Value {
         loop {

@@ -14,6 +14,7 @@ mod sessions;
 mod stand_in;
 mod status;
 mod table;
+mod wait;
 
 pub use hook::event as hook_event;
 
@@ -49,6 +50,8 @@ pub struct Cli {
 enum Command {
     /// Looks once: who works in each session, what it costs, and whether it is healthy
     Status(status::Args),
+    /// Waits until an agent of a session needs somebody
+    Wait(wait::Args),
     /// Lists the sessions of this machine
     Sessions(sessions::Args),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
@@ -88,6 +91,7 @@ impl Cli {
         let setup = || Setup::new(self.config.as_deref());
         match self.command {
             Command::Status(args) => status::run(setup()?, args),
+            Command::Wait(args) => wait::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),

@@ -4,7 +4,7 @@ use super::{Noted, note, printer, table};
 use crate::authoring::snapshot;
 use crate::monitor::{Seen, Tick};
 use crate::query::{self, QueryError};
-use crate::report::{self, Filter, Report, SessionHealth, SourceReport, View};
+use crate::report::{self, AttentionReport, Filter, Report, SessionHealth, SourceReport, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::Outcome;
 use anyhow::{anyhow, bail};
@@ -33,6 +33,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64,
           value_parser = clap::value_parser!(u64).range(1..=report::MAX_LIMIT as u64))]
     limit: u64,
+    /// Show only who needs somebody; exit code 1 if anyone does, 0 if nobody (JSON: schema headcount.attention/1, or
+    /// headcount.attentions/1 without a session)
+    #[arg(long, conflicts_with_all = ["only", "limit"])]
+    attention: bool,
     /// Save the facts of the session to this file, to try policies on (schema headcount.snapshot/1)
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -49,6 +53,14 @@ pub struct Args {
 struct Reports {
     schema: &'static str,
     reports: Vec<Report>,
+    sources: Vec<SourceReport>,
+}
+
+/// Who needs somebody, in all sessions where anyone does.
+#[derive(Serialize)]
+struct Attentions {
+    schema: &'static str,
+    sessions: Vec<AttentionReport>,
     sources: Vec<SourceReport>,
 }
 
@@ -79,8 +91,13 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.record {
         record(file, &seen)?;
     }
-    let code = exit_code(&tick, &reports);
-    print(&tick, reports, args.json, asked.is_some(), &view)?;
+    let code = if args.attention {
+        attention(&tick, &seen, &reports, args.json, asked.is_some())?
+    } else {
+        let code = exit_code(&tick, &reports);
+        print(&tick, reports, args.json, asked.is_some(), &view)?;
+        code
+    };
     if args.timings {
         printer::line(&table::timings(&tick, now - reporting, now - started))?;
     }
@@ -121,6 +138,23 @@ fn print(tick: &Tick, mut reports: Vec<Report>, json: bool, one: bool, view: &Vi
             Ok(printer::write(&table::unread(&sources(tick)))?)
         }
     }
+}
+
+/// Who needs somebody now.
+fn attention(tick: &Tick, seen: &[&Arc<Seen>], reports: &[Report], json: bool, one: bool) -> anyhow::Result<ExitCode> {
+    let needs = |seen: &&Arc<Seen>| seen.standing().attention(seen.standing().pressing());
+    let mut all: Vec<AttentionReport> = seen.iter().map(needs).collect();
+    let anybody = all.iter().any(|attention| !attention.needs.is_empty());
+    if json && one {
+        printer::json(&all.remove(0))?;
+    } else if json {
+        all.retain(|attention| !attention.needs.is_empty());
+        printer::json(&Attentions { schema: "headcount.attentions/1", sessions: all, sources: sources(tick) })?;
+    } else {
+        printer::write(&table::attention(&all, reports))?;
+        printer::write(&table::unread(&sources(tick)))?;
+    }
+    Ok(ExitCode::from(u8::from(anybody)))
 }
 
 fn sources(tick: &Tick) -> Vec<SourceReport> {

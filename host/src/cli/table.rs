@@ -3,8 +3,8 @@
 use crate::config::Mode;
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
-    ActivityState, AgentReport, AgentStatus, CheckOutcome, MetricsReport, PolicyRow, Report, SessionHealth, Sessions,
-    SourceReport, View, word,
+    ActivityState, AgentReport, AgentStatus, AttentionReport, CheckOutcome, MetricsReport, PolicyRow, Report,
+    SessionHealth, Sessions, SourceReport, View, word,
 };
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
@@ -62,6 +62,24 @@ pub fn report(report: &Report, view: &View) -> String {
     }
     out.push_str(&judges(report));
     out
+}
+
+/// Who needs somebody, in each session where anyone does, or where nobody can say.
+pub fn attention(all: &[AttentionReport], reports: &[Report]) -> String {
+    let mut out = String::new();
+    for (attention, report) in all.iter().zip(reports) {
+        if attention.needs.is_empty() && report.session_health != SessionHealth::Unknown {
+            continue;
+        }
+        out.push_str(&headline(report));
+        for need in &attention.needs {
+            let who = need.agent_name.as_ref().or(need.agent_id.as_ref()).map_or("the session", String::as_str);
+            let since = need.since.as_deref().map(|since| format!(" since {since}")).unwrap_or_default();
+            let _ = writeln!(out, "  {} {}{since}: {} → {}", "!".yellow(), who.bold(), need.why, need.action.dimmed());
+        }
+        out.push_str(&judges(report));
+    }
+    if out.is_empty() { "Nobody needs you.\n".to_owned() } else { out }
 }
 
 /// What there is to say of the policies: who has failed, who works with an old file, and what those in shadow mode would say.

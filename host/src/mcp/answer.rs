@@ -1,9 +1,11 @@
 //! What all tools answer from: the latest tick, each report written out once.
 
-use crate::monitor::{Ended, Monitor, Seen, Tick};
-use crate::report::{self, Rendered, View};
+use crate::monitor::{Ended, Following, Monitor, Seen, Tick};
+use crate::query::QueryError;
+use crate::report::{self, Mark, Rendered, View};
 use crate::setup::{Rosters, Setup, SetupError};
 use crate::store::audit::{Audit, AuditLine};
+use crate::waiting::Waiting;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,6 +51,22 @@ impl Service {
     /// When nobody looks any more.
     pub async fn tick(&self) -> Result<Arc<Tick>, Ended> {
         self.monitor.tick().await
+    }
+
+    /// The latest tick, and those that come after it.
+    ///
+    /// # Errors
+    /// When nobody looks any more.
+    pub async fn follow(&self) -> Result<(Arc<Tick>, Following), Ended> {
+        self.monitor.follow().await
+    }
+
+    /// One who waits until somebody in a session needs somebody.
+    ///
+    /// # Errors
+    /// When there is no such session, or nobody looks any more.
+    pub async fn wait(&self, session: &str, since: Option<Mark>) -> Result<Waiting, QueryError> {
+        Waiting::begin(&self.monitor, session, since).await
     }
 
     /// Has the next answer look anew.

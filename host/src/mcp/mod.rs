@@ -2,15 +2,20 @@
 
 mod answer;
 mod arguments;
+mod presence;
 mod register;
+mod resources;
 mod server;
 mod sessions;
 mod splice;
 mod status;
+mod subscriptions;
 mod tools;
+mod wait;
 
 pub use answer::Service;
 
+use presence::{Presence, WhileHere};
 use rmcp::ServiceExt as _;
 use server::Server;
 use splice::{Splicer, SplicingWriter};
@@ -22,10 +27,12 @@ use std::sync::Arc;
 /// When the handshake fails in a way that ends the connection.
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
-    let server = Server::new(Arc::new(service), Arc::clone(&splicer));
+    let (here, presence) = Presence::new();
+    let server = Server::new(Arc::new(service), Arc::clone(&splicer), presence);
     widen_pipe();
     let (input, output) = rmcp::transport::stdio_pipes();
-    let running = match server.serve((input, SplicingWriter::new(output, splicer))).await {
+    let pipes = (WhileHere::new(input, here), SplicingWriter::new(output, splicer));
+    let running = match server.serve(pipes).await {
         Ok(running) => running,
         // A client that leaves before it has said anything wanted nothing.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

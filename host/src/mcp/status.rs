@@ -1,12 +1,12 @@
 //! `get_session_status`.
 
 use super::arguments::parse;
-use super::server::{Done, Progress, Server};
+use super::server::{Done, Progress, Server, knows_structure};
 use super::tools::Tool;
 use crate::query;
 use crate::report::{self, Filter, Rendered, View, ViewError};
 use crate::store::audit::Outcome;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ProtocolVersion};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use rmcp::{RoleServer, service::RequestContext};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -76,7 +76,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
         Ok(view) => view,
         Err(error) => return Done::failed(Outcome::Invalid, asked, error.to_string()),
     };
-    let mut progress = Progress::new(context, 4);
+    let mut progress = Progress::new(context, 4.0);
     progress.step(|| "collecting".into()).await;
     let tick = match server.service.tick().await {
         Ok(tick) => tick,
@@ -98,13 +98,12 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
     let session = Some(seen.facts.session.id.clone());
     let agents = rendered.agents;
     let outcome = if rendered.partial { Outcome::Partial } else { Outcome::Ok };
-    let result = result(server, age_ms, rendered, context.protocol_version());
+    let result = result(server, age_ms, rendered, knows_structure(context));
     Done { result, tick: Some(Arc::clone(&tick)), session, outcome, agents, report }
 }
 
 /// The report as structure, and in words. Clients from before there was structured content get the whole report as text.
-fn result(server: &Server, age_ms: u64, report: Arc<Rendered>, version: Option<ProtocolVersion>) -> CallToolResult {
-    let knows_structure = version.is_none_or(|v| v >= ProtocolVersion::V_2025_06_18);
+fn result(server: &Server, age_ms: u64, report: Arc<Rendered>, knows_structure: bool) -> CallToolResult {
     let text = if knows_structure { report.summary.clone() } else { Rendered::head(age_ms) + report.tail() };
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = knows_structure.then(|| server.splicer.stand_in(age_ms, report));

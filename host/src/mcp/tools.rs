@@ -1,7 +1,8 @@
 //! The tools: their names, what they say of themselves, and the schemas of what goes in and comes out.
 
-use super::{register, sessions, status};
+use super::{register, sessions, status, wait};
 use crate::report::{Report, Sessions};
+use crate::waiting::Waited;
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
@@ -14,6 +15,8 @@ pub enum Tool {
     GetSessionStatus,
     /// Which sessions there are.
     ListSessions,
+    /// Waits until an agent needs somebody.
+    WaitForAttention,
     /// Declares an agent.
     RegisterAgent,
     /// Takes a declared agent off the list.
@@ -22,13 +25,20 @@ pub enum Tool {
 
 impl Tool {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [Self::GetSessionStatus, Self::ListSessions, Self::RegisterAgent, Self::UnregisterAgent];
+    pub const ALL: [Self; 5] = [
+        Self::GetSessionStatus,
+        Self::ListSessions,
+        Self::WaitForAttention,
+        Self::RegisterAgent,
+        Self::UnregisterAgent,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::GetSessionStatus => "get_session_status",
             Self::ListSessions => "list_sessions",
+            Self::WaitForAttention => "wait_for_attention",
             Self::RegisterAgent => "register_agent",
             Self::UnregisterAgent => "unregister_agent",
         }
@@ -44,6 +54,7 @@ impl Tool {
         match self {
             Self::GetSessionStatus => input::<status::Arguments>(),
             Self::ListSessions => input::<sessions::Arguments>(),
+            Self::WaitForAttention => input::<wait::Arguments>(),
             Self::RegisterAgent => input::<register::RegisterArguments>(),
             Self::UnregisterAgent => input::<register::UnregisterArguments>(),
         }
@@ -53,6 +64,7 @@ impl Tool {
         match self {
             Self::GetSessionStatus => output::<Report>(),
             Self::ListSessions => output::<Sessions>(),
+            Self::WaitForAttention => output::<Waited>(),
             Self::RegisterAgent => output::<register::Registered>(),
             Self::UnregisterAgent => output::<register::Unregistered>(),
         }
@@ -71,6 +83,14 @@ impl Tool {
             Self::ListSessions => (
                 "Sessions",
                 "The sessions of AI agents on this machine: id, name, root folder, how many agents and how they fare.",
+                ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
+            ),
+            Self::WaitForAttention => (
+                "Wait for attention",
+                "Returns as soon as an agent of a session waits for input, has failed, stalls, finishes or leaves: at once where one \
+                 does so already, else when one begins to, or with `timed_out` when `timeout_s` is over. Give the answer's `mark` as \
+                 `since` the next time, to hear only of what has begun after it. Keep `timeout_s` below the time after which you give up \
+                 on a call.",
                 ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
             ),
             Self::RegisterAgent => (

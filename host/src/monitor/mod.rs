@@ -1,13 +1,15 @@
-//! The tick: observe, judge, keep. One thread does all of it, faster while somebody asks and slower while nobody does,
-//! and everybody is answered from the latest tick.
+//! The tick: observe, judge, keep. One thread does all of it, faster while somebody asks or follows and slower while nobody
+//! does, and everybody is answered from the latest tick.
 
 mod decisions;
+mod following;
 #[cfg(test)]
 mod tests;
 mod tick;
 mod watcher;
 
 pub use decisions::Decisions;
+pub use following::Following;
 pub use tick::{Find, Seen, Tick, Timings};
 pub use watcher::{FIRST_INTERVAL, WatchError, Watcher};
 
@@ -47,6 +49,12 @@ type Latest = Result<Option<Arc<Tick>>, String>;
 #[derive(Debug, thiserror::Error)]
 #[error("sessions are watched no more: {0}")]
 pub struct Ended(String);
+
+impl Ended {
+    fn broken() -> Self {
+        Self("the thread that looks has broken; see the log".into())
+    }
+}
 
 impl Monitor {
     /// Starts the thread. `watcher` is made on it, so that the program answers while it is still being set up.
@@ -95,8 +103,17 @@ impl Monitor {
         match latest.wait_for(will_do).await.as_deref() {
             Ok(Ok(Some(tick))) => Ok(Arc::clone(tick)),
             Ok(Err(why)) => Err(Ended(why.clone())),
-            Ok(Ok(None)) | Err(_) => Err(Ended("the thread that looks has broken; see the log".into())),
+            Ok(Ok(None)) | Err(_) => Err(Ended::broken()),
         }
+    }
+
+    /// The latest tick, and those that come after it. While anybody follows, ticks come at the faster pace.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub async fn follow(&self) -> Result<(Arc<Tick>, Following), Ended> {
+        let following = Following::new(self.latest.clone());
+        Ok((self.tick().await?, following))
     }
 
     /// Declares all earlier ticks out of date: what was just changed is in the next answer.
@@ -125,7 +142,9 @@ impl Ticking {
         let mut last_asked = latest.at.steady;
         loop {
             drop(publish.send_replace(Ok(Some(Arc::clone(&latest)))));
-            if !self.wait_for_next(&latest, &mut last_asked) {
+            // Beside the monitor's own, which all others come from.
+            let is_followed = || publish.receiver_count() > 1;
+            if !self.wait_for_next(&latest, &mut last_asked, is_followed) {
                 return Ok(());
             }
             latest = Arc::new(watcher.tick()?);
@@ -133,10 +152,10 @@ impl Ticking {
     }
 
     /// Waits until the next tick is due or wanted; `false`: nobody can ask any more.
-    fn wait_for_next(&self, latest: &Tick, last_asked: &mut Duration) -> bool {
+    fn wait_for_next(&self, latest: &Tick, last_asked: &mut Duration, is_followed: impl Fn() -> bool) -> bool {
         loop {
             let now = self.clock.now().steady;
-            let attentive = now.saturating_sub(*last_asked) < ATTENTIVE;
+            let attentive = now.saturating_sub(*last_asked) < ATTENTIVE || is_followed();
             let due = latest.at.steady + if attentive { self.pace.tick } else { self.pace.idle_tick };
             match self.asked.recv_timeout(due.saturating_sub(now)) {
                 Err(RecvTimeoutError::Disconnected) => return false,

@@ -1,7 +1,7 @@
 //! The monitor over this very machine; only that ticks come, and when, is looked at.
 
 use super::*;
-use crate::clock::SystemClock;
+use crate::clock::{ManualClock, SystemClock};
 use crate::config::{self, Config};
 use crate::history;
 use crate::judge::{self, Judge, Place};
@@ -60,6 +60,35 @@ async fn while_somebody_asks_ticks_go_on() {
         assert!(next.at.steady - last.at.steady >= tick);
         last = next;
     }
+}
+
+#[tokio::test]
+async fn those_who_follow_are_told_of_each_tick() {
+    let monitor = monitor(Pace { tick: Duration::from_millis(20), idle_tick: Duration::from_secs(1000) });
+    let (mut last, mut following) = monitor.follow().await.unwrap();
+    for _ in 0..5 {
+        let next = following.next().await.unwrap();
+        assert!(next.at.steady >= last.at.steady, "in their order");
+        last = next;
+    }
+    drop(monitor);
+    while following.next().await.is_ok() {}
+}
+
+#[test]
+fn as_long_as_somebody_follows_the_pace_is_the_faster_one() {
+    let clock = Arc::new(ManualClock::at(0));
+    let tick = |at| Tick { begun: at, at: clock.now(), sessions: vec![], sources: vec![], timings: Timings::default() };
+    let first = tick(Duration::ZERO);
+    let (ask, asked) = mpsc::sync_channel(1);
+    let pace = Pace { tick: Duration::from_secs(1), idle_tick: Duration::from_secs(1000) };
+    let renewed = Arc::new(Mutex::new(Duration::ZERO));
+    let ticking = Ticking { asked, renewed, pace, clock: Arc::clone(&clock) as _ };
+    let mut last_asked = clock.now().steady;
+    clock.advance(ATTENTIVE + Duration::from_secs(30));
+    assert!(ticking.wait_for_next(&first, &mut last_asked, || true), "long after the last question one is due");
+    drop(ask);
+    assert!(!ticking.wait_for_next(&first, &mut last_asked, || false), "the next was not due yet");
 }
 
 #[tokio::test]

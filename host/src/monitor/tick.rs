@@ -3,8 +3,8 @@
 use crate::clock::Moment;
 use crate::judge::Judgement;
 use crate::observe::facts::{Snapshot, SourceState};
-use crate::report::clean;
-use std::sync::Arc;
+use crate::report::{self, Standing, View, clean};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// All sessions at one moment.
@@ -31,6 +31,20 @@ pub struct Seen {
     pub judgement: Judgement,
     /// How long judging took.
     pub judging: Duration,
+    /// Found out when it is first asked for, for all who ask.
+    standing: OnceLock<Standing>,
+}
+
+impl Seen {
+    /// A session that was looked at and judged.
+    pub fn new(facts: Snapshot, judgement: Judgement, judging: Duration) -> Self {
+        Self { facts, judgement, judging, standing: OnceLock::new() }
+    }
+
+    /// Who needs somebody, and what matters to those who watch the session.
+    pub fn standing(&self) -> &Standing {
+        self.standing.get_or_init(|| Standing::of(&report::report(&self.facts, &self.judgement, &View::whole(), 0)))
+    }
 }
 
 /// How long the parts of a tick took.
@@ -43,9 +57,14 @@ pub struct Timings {
 }
 
 impl Tick {
+    /// The session with this id.
+    pub fn session(&self, id: &str) -> Option<&Arc<Seen>> {
+        self.sessions.iter().find(|seen| seen.facts.session.id == id)
+    }
+
     /// The session with this id, or the only one with this name.
     pub fn find(&self, id_or_name: &str) -> Find<'_> {
-        if let Some(seen) = self.sessions.iter().find(|s| s.facts.session.id == id_or_name) {
+        if let Some(seen) = self.session(id_or_name) {
             return Find::One(seen);
         }
         // As it is shown: nobody can type what was taken out of it.

@@ -129,7 +129,7 @@ impl Watcher {
             let start = clock.now().steady;
             let judgement = judge.judge(&facts);
             let judging = clock.now().steady.saturating_sub(start);
-            let seen = Arc::new(Seen { facts, judgement, judging });
+            let seen = Arc::new(Seen::new(facts, judgement, judging));
             decisions.record(&seen);
             seen
         };

@@ -59,7 +59,7 @@ impl Page {
         };
         let after = |&i: &usize| view.cursor.as_ref().is_none_or(|cursor| Cursor::at(&facts.agents[i]) > *cursor);
         let mut agents: Vec<usize> =
-            (0..facts.agents.len()).filter(after).filter(wanted).take(view.limit + 1).collect();
+            (0..facts.agents.len()).filter(after).filter(wanted).take(view.limit.saturating_add(1)).collect();
         let next = if agents.len() > view.limit {
             agents.truncate(view.limit);
             agents.last().map(|&i| Cursor::at(&facts.agents[i]))

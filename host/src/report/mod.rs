@@ -2,8 +2,10 @@
 //! `null`, with the reason beside it.
 
 mod assemble;
+mod attention;
 mod decision;
 mod facts;
+mod mark;
 mod policies;
 mod rendered;
 mod sessions;
@@ -16,8 +18,10 @@ mod view;
 pub use crate::text::clean;
 use assemble::time;
 pub use assemble::{report, source};
+pub use attention::{ATTENTION_SCHEMA, AttentionReport, Need, NeedKind, Standing};
 pub use decision::{DECISION_SCHEMA, Decision, Judged};
 pub use facts::clean_facts;
+pub use mark::{BadMark, Mark};
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};

@@ -183,6 +183,15 @@ fn totals_are_of_the_whole_session_whatever_is_listed() {
 }
 
 #[test]
+fn a_whole_report_leaves_out_no_agent_and_no_advice() {
+    let facts = snapshot((1..=300).map(agent).collect());
+    let mut verdict = verdict(&facts);
+    verdict.advice = (0..301).map(|_| verdict.advice[0].clone()).collect();
+    let whole = report(&facts, &judgement(Some(verdict), Outcome::Verdict), &View::whole(), 0);
+    assert_eq!((whole.agents.len(), whole.attention.len(), whole.truncated), (300, 301, false));
+}
+
+#[test]
 fn what_is_not_asked_for_is_left_out() {
     let view = View { metrics: false, health: false, ..View::default() };
     let json = serde_json::to_value(of(&snapshot(vec![agent(1)]), &view)).unwrap();

@@ -18,7 +18,7 @@ pub struct View {
     pub health: bool,
     /// Lists only agents that match one of these; empty = all.
     pub only: Vec<Filter>,
-    /// Agents on one page, 1 to [`MAX_LIMIT`].
+    /// Agents on one page, 1 to [`MAX_LIMIT`] for those who ask.
     pub limit: usize,
     /// Where the page starts: the `next_cursor` of the one before.
     pub cursor: Option<Cursor>,
@@ -45,6 +45,11 @@ pub enum ViewError {
 }
 
 impl View {
+    /// Everything but figures: for what is found out of a report, and not shown.
+    pub fn whole() -> Self {
+        Self { metrics: false, limit: usize::MAX, ..Self::default() }
+    }
+
     /// Checks a page size.
     ///
     /// # Errors

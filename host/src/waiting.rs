@@ -1,0 +1,129 @@
+//! Waiting until somebody in a session needs somebody, as the command line and MCP clients do it alike.
+
+use crate::monitor::{Ended, Following, Monitor, Seen};
+use crate::query::{self, QueryError};
+use crate::report::{AttentionReport, Mark, Need, SessionHealth, word};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Seconds that somebody waits who does not say how long.
+pub const DEFAULT_SECONDS: u64 = 300;
+/// Seconds that can be waited at the most; the least is one.
+pub const MAX_SECONDS: u64 = 3600;
+
+/// One who waits. It costs the monitor nothing but its faster pace, and ends when it is dropped.
+#[derive(Debug)]
+pub struct Waiting {
+    following: Following,
+    /// The session as it was last seen.
+    last: Arc<Seen>,
+    /// What the caller knows of already.
+    known: Mark,
+    /// Who has left since the look before.
+    left: Vec<Need>,
+}
+
+/// What came of waiting.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(title = "Waited")]
+pub struct Waited {
+    /// Who needs somebody. Given `since`, only those who have come to since then; after a wait, those who have come to in it.
+    #[serde(flatten)]
+    pub attention: AttentionReport,
+    /// Whether nobody needed anybody in all that time.
+    pub timed_out: bool,
+    /// Whether the session has ended: none of its agents is left, and nobody declares it.
+    pub session_ended: bool,
+}
+
+impl Waiting {
+    /// Begins to wait. Without `since` all who need somebody now are found at once, but not those who have finished before.
+    ///
+    /// # Errors
+    /// When there is no such session, or nobody looks.
+    pub async fn begin(monitor: &Monitor, asked: &str, since: Option<Mark>) -> Result<Self, QueryError> {
+        let (tick, following) = monitor.follow().await?;
+        let last = Arc::clone(query::find(&tick, asked)?);
+        let known = since.unwrap_or_else(|| last.standing().quiet_mark());
+        Ok(Self { following, last, known, left: Vec::new() })
+    }
+
+    /// Waits until somebody needs somebody, or the session ends. It may be dropped half way and called again.
+    ///
+    /// # Errors
+    /// When nobody looks any more.
+    pub async fn until_needed(&mut self) -> Result<Waited, Ended> {
+        loop {
+            let mut needs = self.last.standing().begun_since(&self.known);
+            needs.append(&mut self.left);
+            if !needs.is_empty() {
+                return Ok(self.answer(needs, false, false));
+            }
+            let tick = self.following.next().await?;
+            let Some(seen) = tick.session(self.session_id()) else { return Ok(self.answer(vec![], false, true)) };
+            self.left = seen.standing().left_since(self.last.standing());
+            // What has passed and comes again has begun anew.
+            self.known.keep_only(&seen.standing().mark());
+            self.last = Arc::clone(seen);
+        }
+    }
+
+    /// The answer where the time is over.
+    pub fn timed_out(&self) -> Waited {
+        self.answer(vec![], true, false)
+    }
+
+    /// What there is to tell somebody who wants to know that it still waits.
+    pub fn progress(&self) -> String {
+        let (agents, working) = self.last.standing().counts();
+        format!("{working} of {agents} agents working")
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &str {
+        &self.last.facts.session.id
+    }
+
+    fn answer(&self, needs: Vec<Need>, timed_out: bool, session_ended: bool) -> Waited {
+        Waited { attention: self.last.standing().attention(needs), timed_out, session_ended }
+    }
+}
+
+impl Waited {
+    /// It in words. `since`: how the next call is given the mark.
+    pub fn summary(&self, since: &str) -> String {
+        let AttentionReport { session_id, session_health, needs, mark, .. } = &self.attention;
+        let said = match needs.len() {
+            _ if self.session_ended => "It has ended: none of its agents is left.",
+            0 if *session_health == SessionHealth::Unknown => {
+                "The time is over; whether anybody needs attention is not known."
+            }
+            0 => "The time is over, and nobody has come to need attention.",
+            1 => "One needs attention:",
+            _ => "Several need attention:",
+        };
+        let mut text = format!("Session {session_id}: {}. {said}\n", word(session_health));
+        for need in needs {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "! {}: {}. {}", who(need), need.why, need.action);
+        }
+        if !self.session_ended {
+            let _ = writeln!(text, "To wait for what begins after this, give {since} {mark}");
+        }
+        text
+    }
+}
+
+/// Whom a need is about, in words.
+fn who(need: &Need) -> String {
+    match (&need.agent_id, &need.agent_name) {
+        (Some(id), Some(name)) => format!("{id} ({name})"),
+        (Some(id), None) => id.clone(),
+        (None, _) => "session".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
