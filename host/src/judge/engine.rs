@@ -90,12 +90,15 @@ impl Runtime {
         let mut store = Store::new(&self.engine, Guard::new(limits));
         store.limiter(|guard| guard);
         store.set_hostcall_fuel(limits.result);
-        // Ticks are only when it is looked at: on a busy machine they come late.
+        // On a busy machine ticks come late, so the clock counts. But a process that was not let run for a while has not had its
+        // time either: then some ticks must have passed, too.
         let (clock, deadline) = (Arc::clone(&self.clock), limits.deadline);
         let start = clock.now().steady;
+        let mut ticks_left = deadline.as_nanos() / TICK.as_nanos() / 4;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
-            let over = clock.now().steady.saturating_sub(start) >= deadline;
+            ticks_left = ticks_left.saturating_sub(1);
+            let over = ticks_left == 0 && clock.now().steady.saturating_sub(start) >= deadline;
             if over { Err(Trap::Interrupt.into()) } else { Ok(UpdateDeadline::Continue(1)) }
         });
         (store, ticking)

@@ -14,6 +14,7 @@ mod load;
 mod outcome;
 mod panic;
 mod reload;
+mod rest;
 mod rows;
 pub mod sample;
 #[cfg(test)]
@@ -46,6 +47,8 @@ pub struct Judge {
     runtime: Runtime,
     chain: Arc<Vec<Link>>,
     clock: Arc<dyn Clock>,
+    /// Whether policies that are late again and again rest for a while.
+    with_rests: bool,
     /// Loads policies again when their files change; ends with the judge.
     follower: Option<Follower>,
 }
@@ -71,7 +74,8 @@ impl Judge {
     pub fn new(chain: Vec<Place>, options: &Options, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
         let memory = chain.iter().map(|place| place.limits.memory).max().unwrap_or_default();
         let runtime = Runtime::new(options.cache.as_deref(), options.compiler.as_deref(), memory)?;
-        let judge = Self::with(runtime, chain, options.defer && !options.strict, clock);
+        let mut judge = Self::with(runtime, chain, options.defer && !options.strict, clock);
+        judge.with_rests = true;
         if options.strict {
             let refused = judge.refused().map(|(_, name, why)| format!("policy {name}: {why}"));
             let refused: Vec<String> = refused.collect();
@@ -83,6 +87,7 @@ impl Judge {
     }
 
     /// A judge with this chain on an engine that there is already: who judges with one chain after the other needs but one.
+    /// Its policies get no rest.
     pub fn on(runtime: Runtime, chain: Vec<Place>, clock: Arc<dyn Clock>) -> Self {
         Self::with(runtime, chain, false, clock)
     }
@@ -90,7 +95,7 @@ impl Judge {
     fn with(runtime: Runtime, chain: Vec<Place>, may_defer: bool, clock: Arc<dyn Clock>) -> Self {
         let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place, may_defer)).collect();
         runtime.keep();
-        Self { runtime, chain: Arc::new(chain), clock, follower: None }
+        Self { runtime, chain: Arc::new(chain), clock, with_rests: false, follower: None }
     }
 
     /// The places of the chain.
@@ -135,8 +140,11 @@ impl Judge {
             for link in self.chain.iter().filter(|link| takes_part(&link.place)) {
                 let state = link.state();
                 let start = self.clock.now().steady;
-                let called = state.evaluate(&self.runtime, facts, snapshot, judgement.verdict.as_ref());
+                let so_far = judgement.verdict.as_ref();
+                let evaluate = || state.evaluate(&self.runtime, facts, snapshot, so_far);
+                let called = if self.with_rests { link.unless_resting(start, evaluate) } else { evaluate() };
                 let took = self.clock.now().steady.saturating_sub(start);
+                link.note(&called, start + took, took);
                 judgement.add(&link.place, state, called, took);
             }
             judgement

@@ -17,6 +17,13 @@ pub enum Outcome {
     Trap(String),
     /// It ran longer than it may.
     Deadline(Duration),
+    /// It ran longer than it may several times in a row, and is left alone for a while.
+    Resting {
+        /// What it may take.
+        limit: Duration,
+        /// For how long it is left alone.
+        pause: Duration,
+    },
     /// It broke after it was refused more memory.
     Memory {
         /// What it asked for in all, bytes.
@@ -70,7 +77,7 @@ impl Outcome {
             Self::BadVerdict(_) => "bad-verdict",
             Self::Declined(_) => "declined",
             Self::Trap(_) => "trap",
-            Self::Deadline(_) => "deadline",
+            Self::Deadline(_) | Self::Resting { .. } => "deadline",
             Self::Memory { .. } => "memory",
             Self::Flood(_) => "flood",
             Self::BadSettings(_) => "bad-settings",
@@ -93,6 +100,13 @@ impl fmt::Display for Outcome {
             Self::Declined(why) => write!(f, "it declined to judge: {why}"),
             Self::Trap(why) => write!(f, "it broke: {why}"),
             Self::Deadline(limit) => write!(f, "it ran longer than its limit of {}", Span(*limit)),
+            Self::Resting { limit, pause } => {
+                let (limit, pause) = (Span(*limit), Span(Duration::from_secs(pause.as_secs().max(1))));
+                write!(
+                    f,
+                    "it ran longer than its limit of {limit} several times in a row, and is not asked for {pause}"
+                )
+            }
             Self::Memory { asked, limit } => {
                 let asked = asked.div_ceil(MIB);
                 write!(f, "it asked for {asked} MiB of memory; its limit is {}", Size(*limit as u64))

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use std::fmt::{self, Display, Formatter};
 
 /// The longest word that is taken from a record, in characters: a status, a model, a tool's name.
 const LONGEST_WORD: usize = 64;
@@ -22,11 +21,10 @@ impl Id {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         ((1..=64).contains(&text.len()) && text.bytes().all(is_plain)).then(|| Self(text.to_owned()))
     }
-}
 
-impl Display for Id {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

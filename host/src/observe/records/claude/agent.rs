@@ -119,7 +119,7 @@ impl Agent {
             return Ok(None);
         }
         let id = session.job.as_ref().ok_or("its background job is not named")?;
-        let path = home.join("jobs").join(id.to_string()).join("state.json");
+        let path = home.join("jobs").join(id.as_str()).join("state.json");
         let known = known.filter(|file| file.path() == path);
         let before = known.as_ref().and_then(|_| self.blocked_since.clone().ok()?);
         let file = self.job.insert(known.unwrap_or_else(|| Small::new(path, LARGEST_JOB)));
@@ -135,20 +135,22 @@ impl Agent {
     /// Where the transcript of its conversation is: below the folder that it works in, or else, because conversations move
     /// and long names are cut, the only one of that name anywhere.
     fn find_conversation(&mut self, home: &Path, session: &Session, now: Moment) {
-        let projects = home.join("projects");
         let Some(id) = &session.id else {
             (self.conversation, self.undecided) = (None, Some("its record names no conversation".to_owned()));
             return;
         };
-        let expected = session.cwd.as_deref().map_or_else(|| projects.clone(), |cwd| projects.join(folder_name(cwd)));
-        let file = format!("{id}.jsonl");
-        let is_of = |known: &Conversation| known.path().file_name().is_some_and(|name| name == file.as_str());
-        let expected = expected.join(&file);
-        if !self.conversation.as_ref().is_some_and(is_of) {
-            (self.conversation, self.search, self.undecided) = (Some(Conversation::new(expected)), None, None);
-        } else if self.conversation.as_ref().is_some_and(Conversation::is_missing) {
-            self.search_for(&projects, &file, now);
+        let is_its = |known: &&Conversation| known.path().file_stem().is_some_and(|stem| stem == id.as_str());
+        let known = self.conversation.as_ref().filter(is_its);
+        if known.is_some_and(|known| !known.is_missing()) {
+            return;
         }
+        let (projects, file) = (home.join("projects"), format!("{}.jsonl", id.as_str()));
+        if known.is_some() {
+            return self.search_for(&projects, &file, now);
+        }
+        let folder = session.cwd.as_deref().map(folder_name).unwrap_or_default();
+        let expected = projects.join(folder).join(file);
+        (self.conversation, self.search, self.undecided) = (Some(Conversation::new(expected)), None, None);
     }
 
     fn search_for(&mut self, projects: &Path, file: &str, now: Moment) {
