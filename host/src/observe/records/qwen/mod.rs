@@ -106,7 +106,7 @@ impl Registered {
 /// The chats of a session, in whatever project.
 fn chats_of(session: &Id, projects: &Path) -> Vec<PathBuf> {
     let projects = fs::read_dir(projects).into_iter().flatten().flatten().take(MOST_PROJECTS);
-    let chats = projects.map(|project| project.path().join("chats").join(format!("{session}.jsonl")));
+    let chats = projects.map(|project| project.path().join("chats").join(format!("{}.jsonl", session.as_str())));
     chats.filter(|chat| Stamp::of_itself(chat).is_ok()).collect()
 }
 

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_record_counts_only_for_the_very_process_that_it_names() {
-        assert_eq!(with("kind", json!("tui")).unwrap().to_string(), "8e016be8-5b48-4c13-ad22-1f5326ae64ac");
+        assert_eq!(with("kind", json!("tui")).unwrap().as_str(), "8e016be8-5b48-4c13-ad22-1f5326ae64ac");
         for (key, value, why) in [
             ("schemaVersion", json!(2), "schema"),
             ("pid", json!(41338), "another process"),
