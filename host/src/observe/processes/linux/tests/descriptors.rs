@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A shell that has run this script and waits, and which process it is.
+/// A shell that has run this script and waits, and which process it is. Where the tests' own words go is none of its files.
 fn shell(script: &str) -> (Actor, ProcessId) {
-    let mut actor = Actor::shell(&format!("{script}\necho ready; read -r line"));
+    let mut actor = Actor::shell(&format!("exec 2>/dev/null\n{script}\necho ready; read -r line"));
     actor.hear("ready");
     let id = identify(&mut sampler(), actor.pid());
     (actor, id)
