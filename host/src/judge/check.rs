@@ -22,8 +22,8 @@ pub(super) fn check(facts: &Snapshot, verdict: &Verdict) -> Result<(), String> {
     checks(&verdict.checks)?;
     totals(verdict)?;
     for advice in &verdict.advice {
-        if advice.agent.is_some_and(|index| index as usize >= agents) {
-            return Err(format!("advice for agent {:?} of {agents}", advice.agent));
+        if let Some(index) = advice.agent.filter(|&index| index as usize >= agents) {
+            return Err(format!("advice for agent {index} of {agents}"));
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! The facts of one agent one by one: where each stands, how people read it, and the agent without it.
+//! The facts of one agent one by one: where each stands, how people read it, and the agent without it. That one is made when it
+//! is asked for: an agent may have thousands of facts.
 
 use crate::observe::facts::Agent;
 use crate::report::clean;
@@ -7,67 +8,77 @@ use serde_json::{Map, Value};
 /// What no policy sees, and what an agent cannot be without.
 const KEPT: [&str; 3] = ["id", "process_id", "terminal"];
 
-/// One fact, and the agent without it.
+/// Facts of one agent that are tried at the most.
+const MAX_FACTS: usize = 300;
+
+/// One fact of an agent, as a place in its JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Fact {
     /// Where it stands, as in `metrics.memory_bytes`.
     pub path: String,
-    /// What it is.
-    pub value: Value,
-    /// The agent without it.
-    pub without: Agent,
+    pointer: String,
+    /// Which item of the list at `pointer`.
+    item: Option<usize>,
 }
 
-/// All facts of an agent that can be taken away. What holds others comes after what it holds.
-pub(super) fn facts(agent: &Agent) -> serde_json::Result<Vec<Fact>> {
-    let json = serde_json::to_value(agent)?;
+/// All facts of an agent that may be taken away, and how many are left out because they are too many: then the last items of
+/// its lists are. What holds others comes after what it holds.
+pub(super) fn facts(agent: &Value) -> (Vec<Fact>, usize) {
     let mut facts = Vec::new();
-    for (name, value) in json.as_object().into_iter().flatten().filter(|(name, _)| !KEPT.contains(&name.as_str())) {
-        walk(&json, name, &[name], value, &mut facts);
+    for (name, value) in agent.as_object().into_iter().flatten().filter(|(name, _)| !KEPT.contains(&name.as_str())) {
+        walk(name, &format!("/{name}"), value, &mut facts);
     }
-    Ok(facts)
+    let left_out = facts.len().saturating_sub(MAX_FACTS);
+    let items = facts.iter().filter(|fact| fact.item.is_some()).count();
+    let mut room = items.saturating_sub(left_out);
+    facts.retain(|fact| {
+        let fits = fact.item.is_none() || room > 0;
+        room -= usize::from(fits && fact.item.is_some());
+        fits
+    });
+    (facts, left_out)
 }
 
-fn walk(agent: &Value, path: &str, keys: &[&str], value: &Value, facts: &mut Vec<Fact>) {
+fn walk(path: &str, pointer: &str, value: &Value, facts: &mut Vec<Fact>) {
+    let mut add = |path: String, item| facts.push(Fact { path, pointer: pointer.to_owned(), item });
     match value {
-        Value::Null => return,
+        Value::Null => {}
         Value::Array(items) => {
-            for n in 0..items.len() {
-                let mut fewer = items.clone();
-                let value = fewer.remove(n);
-                try_without(agent, format!("{path}[{n}]"), keys, value, fewer.into(), facts);
-            }
+            (0..items.len()).for_each(|n| add(format!("{path}[{n}]"), Some(n)));
             if items.len() > 1 {
-                try_without(agent, path.to_owned(), keys, value.clone(), Value::Array(vec![]), facts);
+                add(path.to_owned(), None);
             }
-            return;
         }
         Value::Object(members) => {
             for (name, member) in members {
-                walk(agent, &format!("{path}.{name}"), &[keys, &[name]].concat(), member, facts);
+                walk(&format!("{path}.{name}"), &format!("{pointer}/{name}"), member, facts);
             }
+            facts.push(Fact { path: path.to_owned(), pointer: pointer.to_owned(), item: None });
         }
-        _ => {}
-    }
-    if !try_without(agent, path.to_owned(), keys, value.clone(), Value::Null, facts)
-        && let Some(other) = instead(path, value)
-    {
-        try_without(agent, path.to_owned(), keys, value.clone(), other, facts);
+        _ => add(path.to_owned(), None),
     }
 }
 
-/// Notes the fact if an agent can be without it.
-fn try_without(agent: &Value, path: String, keys: &[&str], value: Value, other: Value, facts: &mut Vec<Fact>) -> bool {
-    let mut json = agent.clone();
-    let place = keys.iter().try_fold(&mut json, |json, key| json.get_mut(key));
-    let Some(place) = place.filter(|there| **there != other) else { return false };
-    *place = other;
-    match serde_json::from_value(json) {
-        Ok(without) => {
-            facts.push(Fact { path, value, without });
-            true
-        }
-        Err(_) => false,
+impl Fact {
+    /// What it is.
+    pub fn value<'a>(&self, agent: &'a Value) -> &'a Value {
+        let there = agent.pointer(&self.pointer).unwrap_or(&Value::Null);
+        self.item.map_or(there, |n| &there[n])
+    }
+
+    /// The agent without it; `None`: an agent cannot be without.
+    pub fn without(&self, agent: &Value) -> Option<Agent> {
+        let there = agent.pointer(&self.pointer)?;
+        let others = match (there, self.item) {
+            (Value::Array(items), Some(n)) => [Some([&items[..n], &items[n + 1..]].concat().into()), None],
+            (Value::Array(_), None) => [Some(Value::Array(Vec::new())), None],
+            _ => [Some(Value::Null), instead(&self.path, there)],
+        };
+        others.into_iter().flatten().filter(|other| other != there).find_map(|other| {
+            let mut agent = agent.clone();
+            *agent.pointer_mut(&self.pointer)? = other;
+            serde_json::from_value(agent).ok()
+        })
     }
 }
 
@@ -135,11 +146,13 @@ mod tests {
     #[test]
     fn each_fact_of_an_agent_can_be_taken_away() {
         let agent = &sample::session(1).agents[0];
-        let facts = facts(agent).unwrap();
+        let json = serde_json::to_value(agent).unwrap();
+        let facts = facts(&json).0;
+        let found = |path: &str| facts.iter().find(|fact| fact.path == path)?.without(&json);
         let without = |path: &str| {
-            let fact = facts.iter().find(|fact| fact.path == path).unwrap_or_else(|| panic!("no {path}"));
-            assert_ne!(&fact.without, agent, "{path}");
-            &fact.without
+            let without = found(path).unwrap_or_else(|| panic!("no {path}"));
+            assert_ne!(&without, agent, "{path}");
+            without
         };
         assert_eq!(without("metrics.memory_bytes").metrics.memory_bytes, None);
         assert_eq!(without("evidence[0]").evidence, []);
@@ -151,8 +164,24 @@ mod tests {
         assert_eq!(without("kind").kind, "");
         // What is not there, or is 0 already, is no fact; neither is what no policy sees.
         for none in ["trend.quiet_ms", "exit_code", "id", "process_id", "evidence"] {
-            assert!(facts.iter().all(|fact| fact.path != none), "{none}");
+            assert_eq!(found(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn of_too_many_facts_the_last_items_of_lists_are_left_out() {
+        let mut agent = serde_json::to_value(&sample::session(1).agents[0]).unwrap();
+        let all = facts(&agent);
+        assert_eq!(all.1, 0);
+        agent["evidence"] = vec![agent["evidence"][0].clone(); 5000].into();
+        let (some, left_out) = facts(&agent);
+        let has = |path: &str| some.iter().any(|fact| fact.path == path);
+        assert_eq!((some.len(), left_out), (300, all.0.len() + 5000 - 300));
+        assert!(has("evidence[0]") && has("evidence") && !has("evidence[4999]") && has("usage.input_tokens"));
+        assert_eq!(
+            some.iter().find(|fact| fact.path == "evidence[1]").unwrap().without(&agent).unwrap().evidence.len(),
+            4999
+        );
     }
 
     #[test]

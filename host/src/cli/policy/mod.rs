@@ -38,7 +38,7 @@ pub fn run(config: Option<&Path>, command: Command) -> anyhow::Result<ExitCode> 
     let setup = || Setup::new(config);
     match command {
         Command::New(args) => new::run(&args),
-        Command::Build(args) => build::run(&args),
+        Command::Build(args) => build::run(&setup()?, &args),
         Command::Check(args) => check::run(&setup()?, &args),
         Command::Run(args) => run::run(&setup()?.without_decisions(), args),
         Command::Test(args) => test::run(&setup()?, &args),
