@@ -12,6 +12,7 @@ mod hostile_names;
 mod mcp;
 mod mcp_client;
 mod policies;
+mod policy_edges;
 mod policy_tools;
 mod registering;
 mod reload;

@@ -3,6 +3,7 @@
 
 use crate::observe::facts::Agent;
 use crate::report::clean;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 /// What no policy sees, and what an agent cannot be without.
@@ -17,45 +18,55 @@ pub(super) struct Fact {
     /// Where it stands, as in `metrics.memory_bytes`.
     pub path: String,
     pointer: String,
-    /// Which item of the list at `pointer`.
-    item: Option<usize>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// What is no list.
+    Value,
+    /// The nth item of the list.
+    Item(usize),
+    /// The list as a whole.
+    List,
 }
 
 /// All facts of an agent that may be taken away, and how many are left out because they are too many: then the last items of
-/// its lists are. What holds others comes after what it holds.
+/// its lists are. What holds others comes after what it holds, and lists come last, because they may be long.
 pub(super) fn facts(agent: &Value) -> (Vec<Fact>, usize) {
     let mut facts = Vec::new();
     for (name, value) in agent.as_object().into_iter().flatten().filter(|(name, _)| !KEPT.contains(&name.as_str())) {
         walk(name, &format!("/{name}"), value, &mut facts);
     }
+    facts.sort_by_key(|fact| fact.kind != Kind::Value);
+    let is_item = |fact: &Fact| matches!(fact.kind, Kind::Item(_));
     let left_out = facts.len().saturating_sub(MAX_FACTS);
-    let items = facts.iter().filter(|fact| fact.item.is_some()).count();
-    let mut room = items.saturating_sub(left_out);
+    let mut room = facts.iter().filter(|fact| is_item(fact)).count().saturating_sub(left_out);
     facts.retain(|fact| {
-        let fits = fact.item.is_none() || room > 0;
-        room -= usize::from(fits && fact.item.is_some());
+        let fits = !is_item(fact) || room > 0;
+        room -= usize::from(fits && is_item(fact));
         fits
     });
     (facts, left_out)
 }
 
 fn walk(path: &str, pointer: &str, value: &Value, facts: &mut Vec<Fact>) {
-    let mut add = |path: String, item| facts.push(Fact { path, pointer: pointer.to_owned(), item });
+    let fact = |path: String, kind| Fact { path, pointer: pointer.to_owned(), kind };
     match value {
         Value::Null => {}
         Value::Array(items) => {
-            (0..items.len()).for_each(|n| add(format!("{path}[{n}]"), Some(n)));
+            facts.extend((0..items.len()).map(|n| fact(format!("{path}[{n}]"), Kind::Item(n))));
             if items.len() > 1 {
-                add(path.to_owned(), None);
+                facts.push(fact(path.to_owned(), Kind::List));
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
                 walk(&format!("{path}.{name}"), &format!("{pointer}/{name}"), member, facts);
             }
-            facts.push(Fact { path: path.to_owned(), pointer: pointer.to_owned(), item: None });
+            facts.push(fact(path.to_owned(), Kind::Value));
         }
-        _ => add(path.to_owned(), None),
+        _ => facts.push(fact(path.to_owned(), Kind::Value)),
     }
 }
 
@@ -63,22 +74,33 @@ impl Fact {
     /// What it is.
     pub fn value<'a>(&self, agent: &'a Value) -> &'a Value {
         let there = agent.pointer(&self.pointer).unwrap_or(&Value::Null);
-        self.item.map_or(there, |n| &there[n])
+        if let Kind::Item(n) = self.kind { &there[n] } else { there }
     }
 
-    /// The agent without it; `None`: an agent cannot be without.
-    pub fn without(&self, agent: &Value) -> Option<Agent> {
-        let there = agent.pointer(&self.pointer)?;
-        let others = match (there, self.item) {
-            (Value::Array(items), Some(n)) => [Some([&items[..n], &items[n + 1..]].concat().into()), None],
-            (Value::Array(_), None) => [Some(Value::Array(Vec::new())), None],
-            _ => [Some(Value::Null), instead(&self.path, there)],
-        };
-        others.into_iter().flatten().filter(|other| other != there).find_map(|other| {
-            let mut agent = agent.clone();
-            *agent.pointer_mut(&self.pointer)? = other;
-            serde_json::from_value(agent).ok()
-        })
+    /// The agent without it; `None`: an agent cannot be without. The JSON is changed meanwhile, because a copy may be large.
+    pub fn without(&self, agent: &mut Value) -> Option<Agent> {
+        match self.kind {
+            Kind::Value => {
+                let otherwise = instead(&self.path, self.value(agent));
+                [Some(Value::Null), otherwise].into_iter().flatten().find_map(|other| self.with(agent, other))
+            }
+            Kind::List => self.with(agent, Value::Array(Vec::new())),
+            Kind::Item(n) => {
+                let item = agent.pointer_mut(&self.pointer)?.as_array_mut()?.remove(n);
+                let without = Agent::deserialize(&*agent).ok();
+                agent.pointer_mut(&self.pointer)?.as_array_mut()?.insert(n, item);
+                without
+            }
+        }
+    }
+
+    /// The agent with something else in its place.
+    fn with(&self, agent: &mut Value, other: Value) -> Option<Agent> {
+        let there = agent.pointer_mut(&self.pointer).filter(|there| **there != other)?;
+        let before = std::mem::replace(there, other);
+        let with = Agent::deserialize(&*agent).ok();
+        *agent.pointer_mut(&self.pointer)? = before;
+        with
     }
 }
 
@@ -148,7 +170,12 @@ mod tests {
         let agent = &sample::session(1).agents[0];
         let json = serde_json::to_value(agent).unwrap();
         let facts = facts(&json).0;
-        let found = |path: &str| facts.iter().find(|fact| fact.path == path)?.without(&json);
+        let found = |path: &str| {
+            let mut changed = json.clone();
+            let without = facts.iter().find(|fact| fact.path == path)?.without(&mut changed);
+            assert_eq!(changed, json, "{path}");
+            without
+        };
         let without = |path: &str| {
             let without = found(path).unwrap_or_else(|| panic!("no {path}"));
             assert_ne!(&without, agent, "{path}");
@@ -178,10 +205,8 @@ mod tests {
         let has = |path: &str| some.iter().any(|fact| fact.path == path);
         assert_eq!((some.len(), left_out), (300, all.0.len() + 5000 - 300));
         assert!(has("evidence[0]") && has("evidence") && !has("evidence[4999]") && has("usage.input_tokens"));
-        assert_eq!(
-            some.iter().find(|fact| fact.path == "evidence[1]").unwrap().without(&agent).unwrap().evidence.len(),
-            4999
-        );
+        let first = some.iter().find(|fact| fact.path == "evidence[0]").unwrap();
+        assert_eq!(first.without(&mut agent).unwrap().evidence.len(), 4999);
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl<'t> Search<'t> {
 
     /// What led to the verdict on one agent, and how many of its facts have not been tried.
     pub fn agent(&mut self, n: usize, before: &AgentVerdict) -> serde_json::Result<(Found, usize)> {
-        let json = serde_json::to_value(&self.facts.agents[n])?;
+        let mut json = serde_json::to_value(&self.facts.agents[n])?;
         let (all, mut left_out) = facts(&json);
         let mut found = Found::of(&before.checks);
         for (tried, fact) in all.iter().enumerate() {
@@ -126,7 +126,7 @@ impl<'t> Search<'t> {
                 left_out += all.len() - tried;
                 break;
             }
-            let Some(without) = fact.without(&json) else { continue };
+            let Some(without) = fact.without(&mut json) else { continue };
             let with = std::mem::replace(&mut self.facts.agents[n], without);
             let after = self.judge();
             self.facts.agents[n] = with;
