@@ -54,7 +54,7 @@ pub struct Costs {
 impl Costs {
     /// Whether both policies came to a verdict each time.
     pub fn is_well(&self) -> bool {
-        [&self.outcomes, &self.builtin_outcomes].into_iter().all(|outcomes| all_verdicts(outcomes))
+        [&self.outcomes, &self.builtin_outcomes].into_iter().all(all_verdicts)
     }
 }
 

@@ -15,9 +15,9 @@ use std::process::ExitCode;
 
 /// What a case is, for the help text.
 const LEGEND: &str = "A case is a folder with `snapshot.json` (what `headcount status --record` saves), `expected.json` and, where the policy takes \
-    settings, `settings.json`. The policy judges the snapshot after the built-in policy, or alone where the snapshot has `\"alone\": true` \
+    settings, `settings.json`. The policy judges the snapshot after the built-in policy with its default settings, or alone where the snapshot has `\"alone\": true` \
     beside its `\"schema\"`. `expected.json` holds what `headcount policy run --json` is to say: members that it leaves out are not \
-    compared, lists are compared whole, numbers need be within 0.005.";
+    compared, lists are compared whole, numbers need be within 0.005. One that compares nothing fails.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = LEGEND)]
