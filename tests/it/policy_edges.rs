@@ -2,7 +2,8 @@
 //! stop, settings that are configured.
 
 use crate::policy_tools::{agent, case, path, run, snapshot, wish, world, write};
-use crate::world::{NO_PID, World, finish};
+use crate::world::{NO_PID, World, finish, stand_in};
+use headcount::demo::stand_in::Behaviour;
 use headcount_tests::{BUDGET_POLICY, NIGHT_WATCH_POLICY};
 use serde_json::{Value, json};
 use std::fs;
@@ -146,7 +147,7 @@ fn an_agent_with_thousands_of_facts_is_explained_soon_and_by_some() {
 fn the_built_in_policy_has_its_configured_settings_but_for_cases() {
     let world = world();
     let config =
-        "[[policy]]\npath = \"builtin\"\nsettings = { memory_high_warn = \"50MiB\", memory_high_fail = \"100MiB\" }\n";
+        "[[policy]]\npath = \"builtin\"\nsettings = { memory_high_warn = \"100KiB\", memory_high_fail = \"200KiB\" }\n";
     world.write(".config/headcount/config.toml", config);
     write(&world, "case/snapshot.json", &snapshot(&[agent("claude-1")]));
     let score = |args: &[&str]| {
@@ -160,6 +161,11 @@ fn the_built_in_policy_has_its_configured_settings_but_for_cases() {
         assert_eq!(score(&[policy, "--snapshot", "case"]), 100, "{policy}: a case comes out alike everywhere");
     }
     assert_eq!(score(&["builtin", "--snapshot", "case/snapshot.json", "--settings", "{}"]), 100);
+    let idle = stand_in(Behaviour::Idle);
+    let roster = path(&world.roster("live", &[("it", idle.pid())]));
+    let status = world.run(&["status", "live", "--json", "--roster", &roster]).json();
+    let live = score(&["builtin", "--live", "live", "--roster", &roster]);
+    assert_eq!((status["session_score"].as_u64(), live < 100), (Some(live), true), "both say the same: {status:#}");
     let off = format!("{config}enabled = false\n");
     world.write(".config/headcount/config.toml", off);
     assert_eq!(score(&["bad.wasm", "--snapshot", "case/snapshot.json"]), 100, "where it is off it has none");
