@@ -13,7 +13,7 @@
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
 //! | [`store`] | registry, audit log |
-//! | [`config`], [`names`], [`clock`], [`files`] | the only readers of settings and clocks; what may be a name; files that are not trusted |
+//! | [`config`], [`names`], [`clock`], [`files`], [`text`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted |
 
 pub mod authoring;
 pub mod cli;
@@ -32,3 +32,4 @@ pub mod registering;
 pub mod report;
 pub mod setup;
 pub mod store;
+pub mod text;

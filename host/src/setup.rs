@@ -26,6 +26,8 @@ pub struct Setup {
     cache: Option<PathBuf>,
     /// Whether a policy that cannot be loaded is an error.
     strict: bool,
+    /// Whether policies that have to be compiled are not waited for.
+    defer: bool,
     /// The machine's clocks.
     pub clock: Arc<dyn Clock>,
     /// The registry of declared agents; opened when it is first needed.
@@ -70,6 +72,7 @@ impl Setup {
             dirs,
             cache,
             strict: false,
+            defer: false,
             clock: Arc::new(SystemClock::default()),
             store,
             user: Owners::default().me(),
@@ -94,6 +97,12 @@ impl Setup {
         Self { strict, ..self }
     }
 
+    /// The same, but policies that have to be compiled are not waited for: they judge when they are ready.
+    #[must_use]
+    pub fn deferring(self) -> Self {
+        Self { defer: true, ..self }
+    }
+
     /// The settings.
     pub fn config(&self) -> &Config {
         &self.loaded.config
@@ -103,7 +112,8 @@ impl Setup {
     pub fn judge(&self) -> impl FnOnce() -> Result<Judge, LoadError> + Send + 'static {
         let limits = self.config().limits;
         let chain = self.config().chain();
-        let options = judge::Options { cache: self.cache.clone(), compiler: program(), strict: self.strict };
+        let options =
+            judge::Options { cache: self.cache.clone(), compiler: program(), strict: self.strict, defer: self.defer };
         let clock = Arc::clone(&self.clock);
         move || {
             let places = chain.iter().map(|(_, policy)| Place::new(policy, limits)).collect::<Result<_, _>>();

@@ -33,6 +33,15 @@ fn a_policy_that_takes_too_much_to_compile_is_refused_and_the_others_judge() {
 }
 
 #[test]
+fn padding_buys_no_time() {
+    // A custom section of 16 MiB, which no compiler looks at.
+    let padded = [COMPILE_BOMB, &[0, 0x80, 0x80, 0x80, 0x08], &vec![0; 16 << 20]].concat();
+    let (outcome, detail) = fared(&judged_by(&World::new(), &padded));
+    let (_, unpadded) = fared(&judged_by(&World::new(), COMPILE_BOMB));
+    assert_eq!((outcome.as_str(), detail), ("compile", unpadded));
+}
+
+#[test]
 fn what_was_compiled_elsewhere_is_found_and_kept() {
     let world = World::new();
     let cache = world.path(".cache/headcount/policies/seals.json");

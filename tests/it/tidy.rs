@@ -111,7 +111,7 @@ const LAYERS: [&[&str]; 8] = [
     &["history"],
     &["observe"],
     &["store"],
-    &["config", "names", "clock", "files"],
+    &["config", "names", "clock", "files", "text"],
 ];
 
 #[test]

@@ -15,6 +15,11 @@ const AGENT: &str = "HEADCOUNT_AGENT";
 /// Variables that begin like a setting's and are none.
 pub(super) const NOT_SETTINGS: [&str; 4] = [CONFIG, STATE_DIR, CACHE_DIR, AGENT];
 
+/// Where files are put that nobody keeps.
+pub fn temp_dir() -> PathBuf {
+    env::temp_dir()
+}
+
 /// The environment variables, as a value: what depends on them can be tested without changing the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<OsString, OsString>);

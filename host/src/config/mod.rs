@@ -22,7 +22,7 @@ mod words;
 
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
-pub use environment::{Dirs, Environment, NoDirectory, make_private};
+pub use environment::{Dirs, Environment, NoDirectory, make_private, temp_dir};
 pub use layers::Flag;
 pub use load::{LoadError, Loaded, load, schema};
 pub use policies::{Limits, Mode, OnError, OwnLimits, Policy};

@@ -3,17 +3,26 @@
 //! does not bear its seal is removed before wasmtime sees it, and compiled anew.
 
 use crate::config::make_private;
+use crate::files::read_small;
 use sha2::{Digest as _, Sha256};
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use wasmtime::{Cache, CacheConfig};
 
-/// What the seals are kept in, beside wasmtime's own folders.
+/// What the seals are kept in, beside wasmtime's own folder.
 const SEALS: &str = "seals.json";
+/// wasmtime's own folder.
+const MODULES: &str = "modules";
+/// Whoever changes seals or files holds it.
+const LOCK: &str = "lock";
+/// Largest file of seals.
+const MAX_SEALS: u64 = 16 << 20;
+/// How the folders begin in which another process compiles; its parent's pid follows.
+const WORKSHOP: &str = "new-";
 
 /// A folder of compiled policies.
 #[derive(Debug, Clone)]
@@ -21,13 +30,15 @@ pub(super) struct SealedCache {
     folder: PathBuf,
 }
 
-/// What is known of a folder.
-#[derive(Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// What is known of a folder. Paths are below it.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Seals {
-    /// SHA-256 in hexadecimal by the file's path below the folder.
+    /// SHA-256 in hexadecimal of each file.
     files: BTreeMap<PathBuf, String>,
-    /// Policies that have been compiled within the limits that compiling has, by their SHA-256 and the engine's.
-    compiled: BTreeSet<String>,
+    /// The files of each policy that another process has compiled.
+    compiled: BTreeMap<String, BTreeSet<PathBuf>>,
+    /// Why a policy could not be compiled within the limits that compiling has.
+    refused: BTreeMap<String, String>,
 }
 
 impl SealedCache {
@@ -40,85 +51,185 @@ impl SealedCache {
         make_private(&folder).map_err(|e| e.to_string())?;
         only_ours(&folder)?;
         let cache = Self { folder };
-        cache.remove_unsealed().map_err(|e| e.to_string())?;
-        let mut config = CacheConfig::new();
-        config.with_directory(&cache.folder);
-        let opened = Cache::new(config).map_err(|e| format!("{e:#}"))?;
+        cache.clear().map_err(|e| e.to_string())?;
+        let opened = opened(&cache.folder).map_err(|e| format!("{e:#}"))?;
         Ok((cache, opened))
     }
 
-    /// Where compiled policies lie.
+    /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether this policy is known to compile within the limits that compiling has.
-    pub fn has_compiled(&self, policy: &str) -> bool {
-        self.seals().compiled.contains(policy)
+    /// Whether all that was compiled of this policy is there and as it was.
+    pub fn has(&self, policy: &str) -> bool {
+        let seals = self.seals();
+        let is_sound = |file: &PathBuf| seals.files.get(file).is_some_and(|seal| self.bears(file, seal));
+        seals.compiled.get(policy).is_some_and(|files| !files.is_empty() && files.iter().all(is_sound))
     }
 
-    /// Seals what has been compiled since, and remembers that `policies` have been.
+    /// Why this policy could not be compiled when that was tried last.
+    pub fn refusal(&self, policy: &str) -> Option<String> {
+        self.seals().refused.remove(policy)
+    }
+
+    /// Remembers why a policy cannot be compiled.
     ///
     /// # Errors
-    /// When the folder cannot be read or written; what has no seal is compiled again at the next start.
-    pub fn seal(&self, policies: &[String]) -> io::Result<()> {
+    /// When the folder cannot be written.
+    pub fn refuse(&self, policy: &str, why: &str) -> io::Result<()> {
+        let _lock = self.lock()?;
         let mut seals = self.seals();
-        let files = self.files()?;
-        let known = files.iter().all(|file| seals.files.contains_key(file)) && seals.files.len() == files.len();
-        if known && policies.iter().all(|policy| seals.compiled.contains(policy)) {
+        seals.refused.insert(policy.to_owned(), why.to_owned());
+        self.write(&seals)
+    }
+
+    /// A folder in which another process can compile.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn workshop(&self) -> io::Result<TempDir> {
+        tempfile::Builder::new().prefix(&format!("{WORKSHOP}{}-", std::process::id())).tempdir_in(&self.folder)
+    }
+
+    /// Takes in and seals what was compiled of a policy.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written; what has no seal is compiled again.
+    pub fn take_in(&self, policy: &str, workshop: &TempDir) -> io::Result<()> {
+        let _lock = self.lock()?;
+        let mut seals = self.seals();
+        let mut files = BTreeSet::new();
+        for file in compiled_files(workshop.path())? {
+            let (from, to) = (workshop.path().join(&file), self.folder.join(&file));
+            seals.files.insert(file.clone(), digest(&fs::read(&from)?));
+            fs::create_dir_all(to.parent().unwrap_or(&self.folder))?;
+            fs::rename(from, to)?;
+            files.insert(file);
+        }
+        seals.compiled.insert(policy.to_owned(), files);
+        seals.refused.remove(policy);
+        self.write(&seals)
+    }
+
+    /// Seals what this process has compiled since.
+    ///
+    /// # Errors
+    /// As [`Self::take_in`].
+    pub fn seal(&self) -> io::Result<()> {
+        let _lock = self.lock()?;
+        let mut seals = self.seals();
+        let files = compiled_files(&self.folder)?;
+        if files.iter().all(|file| seals.files.contains_key(file)) && seals.files.len() == files.len() {
             return Ok(());
         }
         seals.files.retain(|file, _| files.contains(file));
         for file in files {
-            let path = self.folder.join(&file);
-            if let Entry::Vacant(unsealed) = seals.files.entry(file) {
-                unsealed.insert(digest(&fs::read(path)?));
+            // wasmtime cleans up now and then.
+            if !seals.files.contains_key(&file)
+                && let Some(bytes) = there(fs::read(self.folder.join(&file)))?
+            {
+                seals.files.insert(file, digest(&bytes));
             }
         }
-        seals.compiled.extend(policies.iter().cloned());
-        let new = self.folder.join(format!("{SEALS}.{}", std::process::id()));
-        fs::write(&new, serde_json::to_vec(&seals)?)?;
-        fs::rename(&new, self.folder.join(SEALS))
+        let Seals { files, compiled, .. } = &mut seals;
+        compiled.retain(|_, of| of.iter().all(|file| files.contains_key(file)));
+        self.write(&seals)
     }
 
-    fn remove_unsealed(&self) -> io::Result<()> {
+    /// Removes what bears no seal or another, and folders that nobody compiles in any more.
+    fn clear(&self) -> io::Result<()> {
+        let _lock = self.lock()?;
         let seals = self.seals();
-        for file in self.files()? {
-            let path = self.folder.join(&file);
-            let sound =
-                seals.files.get(&file).is_some_and(|seal| fs::read(&path).is_ok_and(|bytes| digest(&bytes) == *seal));
-            if !sound {
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+        for file in compiled_files(&self.folder)? {
+            if !seals.files.get(&file).is_some_and(|seal| self.bears(&file, seal)) {
+                there(fs::remove_file(self.folder.join(&file)))?;
             }
         }
+        remove_abandoned(&self.folder, WORKSHOP);
         Ok(())
+    }
+
+    fn bears(&self, file: &Path, seal: &str) -> bool {
+        fs::read(self.folder.join(file)).is_ok_and(|bytes| digest(&bytes) == *seal)
+    }
+
+    fn lock(&self) -> io::Result<File> {
+        let lock = File::options().create(true).append(true).open(self.folder.join(LOCK))?;
+        lock.lock()?;
+        Ok(lock)
     }
 
     /// What is sealed; nothing where the seals themselves cannot be read.
     fn seals(&self) -> Seals {
-        let read = fs::read(self.folder.join(SEALS));
+        let read = read_small(&self.folder.join(SEALS), MAX_SEALS);
         read.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// All files in wasmtime's folders, by their path below ours. Its statistics of use are no code.
-    fn files(&self) -> io::Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        let mut folders = vec![self.folder.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder)? {
-                let entry = entry?;
-                let path = entry.path();
-                if entry.file_type()?.is_dir() {
-                    folders.push(path);
-                } else if folder != self.folder && path.extension().is_none_or(|e| e != "stats") {
-                    files.extend(path.strip_prefix(&self.folder).map(Path::to_owned));
-                }
+    fn write(&self, seals: &Seals) -> io::Result<()> {
+        let new = self.folder.join(format!("{SEALS}.{}", std::process::id()));
+        fs::write(&new, serde_json::to_vec(seals)?)?;
+        fs::rename(&new, self.folder.join(SEALS))
+    }
+}
+
+/// wasmtime's cache in a folder.
+pub(super) fn opened(folder: &Path) -> wasmtime::Result<Cache> {
+    let mut config = CacheConfig::new();
+    config.with_directory(folder);
+    Cache::new(config)
+}
+
+/// Removes the folders below `folder` whose names begin with `prefix` and the pid of a process that has ended.
+pub(super) fn remove_abandoned(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.split('-').next());
+        if rest.and_then(|pid| pid.parse().ok()).is_some_and(has_ended) {
+            // Somebody else may be faster, and another user's cannot be removed.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(unix)]
+fn has_ended(pid: i32) -> bool {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH)
+}
+
+#[cfg(not(unix))]
+fn has_ended(_: i32) -> bool {
+    false
+}
+
+/// All files that wasmtime has made below a folder. Its statistics of use are no code, and what begins as a file that is being
+/// written is none yet.
+fn compiled_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.join(MODULES)];
+    while let Some(within) = folders.pop() {
+        let Some(entries) = there(fs::read_dir(&within))? else { continue };
+        for entry in entries {
+            let entry = entry?;
+            let path = entry.path();
+            let Some(kind) = there(entry.file_type())? else { continue };
+            let is_code = path.extension().is_none_or(|e| e != "stats" && !e.to_string_lossy().contains("wip"));
+            if kind.is_dir() {
+                folders.push(path);
+            } else if is_code {
+                files.extend(path.strip_prefix(folder).map(Path::to_owned));
             }
         }
-        Ok(files)
+    }
+    Ok(files)
+}
+
+/// What is there; `None` where it has gone meanwhile, because other processes use the same folder.
+fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

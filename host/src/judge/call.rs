@@ -5,10 +5,9 @@ use super::engine::Runtime;
 use super::limits::{Guard, Limits, TABLE_ELEMENTS};
 use super::outcome::{Outcome, SettingsProblem};
 use super::panic;
+use crate::text::clean;
 use wasmtime::{Store, Trap};
 
-/// The longest text that a policy says of itself or of its settings, in characters.
-const MAX_TEXT: usize = 512;
 /// How many problems of its settings a policy can tell at once.
 const MAX_PROBLEMS: usize = 64;
 
@@ -34,9 +33,9 @@ pub(super) fn start(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Li
 pub(super) fn describe(runtime: &Runtime, pre: &HealthPolicyPre<Guard>, limits: &Limits) -> Called<wit::Description> {
     before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_describe(store))).and_then(|said| {
         Ok(wit::Description {
-            name: short(said.name),
-            version: short(said.version),
-            summary: short(said.summary),
+            name: clean(&said.name),
+            version: clean(&said.version),
+            summary: clean(&said.summary),
             settings_schema: said.settings_schema,
         })
     })
@@ -48,7 +47,7 @@ pub(super) fn validate_settings(
     limits: &Limits,
     settings: &str,
 ) -> Called<Vec<SettingsProblem>> {
-    let problem = |p: wit::Problem| SettingsProblem { path: short(p.path), message: short(p.message) };
+    let problem = |p: wit::Problem| SettingsProblem { path: clean(&p.path), message: clean(&p.message) };
     before_a_verdict(call(runtime, pre, limits, |policy, store| policy.call_validate_settings(store, settings)))
         .and_then(|problems| Ok(problems.into_iter().take(MAX_PROBLEMS).map(problem).collect()))
 }
@@ -62,17 +61,7 @@ pub(super) fn judge(
     settings: &str,
 ) -> Called<wit::SessionVerdictResult> {
     call(runtime, pre, limits, |policy, store| policy.call_judge(store, facts.clone(), so_far.cloned(), settings))
-        .and_then(|answer| answer.map_err(|why| Outcome::Declined(short(why))))
-}
-
-/// What a policy says of itself, in a length that can be shown again and again.
-fn short(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
-        text.truncate(end);
-        text.push('…');
-        text.shrink_to_fit();
-    }
-    text
+        .and_then(|answer| answer.map_err(|why| Outcome::Declined(clean(&why))))
 }
 
 /// What cannot be read of a policy that has not been asked for a verdict is no bad one.
@@ -123,7 +112,7 @@ fn explain(error: &wasmtime::Error, store: &Store<Guard>, limits: &Limits) -> Ou
             Outcome::Trap("it reached outside its memory, or its stack is exhausted".into())
         }
         (Some(Trap::UnreachableCodeReached), _) => Outcome::Trap(match panic::text(error, store) {
-            Some(text) => format!("it panicked: {text}"),
+            Some(text) => format!("it panicked: {}", clean(&text)),
             None => "it panicked".into(),
         }),
         (Some(trap), _) => Outcome::Trap(trap.to_string()),

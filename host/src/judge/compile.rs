@@ -2,16 +2,18 @@
 //! most of a gigabyte. So it happens in a process of our own with limits on CPU time and memory, which leaves the machine
 //! code in the cache; this process then only fetches it from there.
 
-use super::cache::{SealedCache, digest};
+use super::cache::{SealedCache, digest, opened, remove_abandoned};
+use super::code_size::code_size;
 use super::engine::{Layout, config};
 use super::outcome::{LoadError, Outcome};
+use crate::config::temp_dir;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use wasmtime::component::Component;
-use wasmtime::{Cache, CacheConfig, Engine};
+use wasmtime::{Cache, Engine};
 
 /// The hidden command that compiles, see [`compile_stdin`].
 const COMMAND: &str = "compile-policy";
@@ -21,24 +23,26 @@ const COMMAND: &str = "compile-policy";
 pub enum Trust {
     /// Built with this program.
     Trusted,
-    /// A file of anybody's.
+    /// A file of anybody's. If it could not be compiled before, it cannot be now.
     Untrusted,
+    /// The same, but it is tried again.
+    UntrustedAgain,
 }
 
 /// What compiling one policy may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Allowance {
-    /// Seconds of CPU time. Python with its library, 18 MB, takes eight.
+    /// Seconds of CPU time. Python with its library, 18 MB, takes eight to fifteen.
     cpu: u64,
     /// Bytes. It takes about forty times the file.
     memory: u64,
 }
 
 impl Allowance {
-    /// More for larger files: what honest compilers make takes time and memory in proportion to its size.
-    fn of(bytes: usize) -> Self {
-        let mib = bytes.div_ceil(1 << 20) as u64;
-        Self { cpu: 4 + 3 * mib, memory: (256 + 64 * mib) << 20 }
+    /// More for more code: what honest compilers make takes time and memory in proportion to it. No more than two minutes.
+    fn of(component: &[u8]) -> Self {
+        let mib = code_size(component).div_ceil(1 << 20) as u64;
+        Self { cpu: (4 + 3 * mib).min(120), memory: (256 + 64 * mib) << 20 }
     }
 }
 
@@ -50,9 +54,10 @@ pub(super) struct Compiler {
     opened: Option<Cache>,
     /// Where nothing can be kept, the other process still has to hand over what it has compiled.
     _exchange: Option<Arc<tempfile::TempDir>>,
-    /// What has been compiled since the cache was last sealed.
-    compiled: Arc<Mutex<Vec<String>>>,
 }
+
+/// How the folders begin in which processes hand over what cannot be kept; a pid follows.
+const EXCHANGE: &str = "headcount-exchange-";
 
 impl Compiler {
     pub fn open(folder: Option<&Path>, program: Option<&Path>) -> (Self, Option<Cache>) {
@@ -63,7 +68,7 @@ impl Compiler {
                 .ok()
         });
         let exchange = match (&kept, program) {
-            (None, Some(_)) => tempfile::Builder::new().prefix("headcount-").tempdir().ok(),
+            (None, Some(_)) => exchange().ok(),
             _ => None,
         };
         let open = kept.or_else(|| exchange.as_ref().and_then(|dir| SealedCache::open(dir.path()).ok()));
@@ -73,7 +78,6 @@ impl Compiler {
             cache,
             opened: opened.clone(),
             _exchange: exchange.map(Arc::new),
-            compiled: Arc::default(),
         };
         (compiler, opened)
     }
@@ -88,30 +92,58 @@ impl Compiler {
         self.opened.as_ref().map_or(0, Cache::cache_misses)
     }
 
+    /// Whether loading these bytes takes no compiling.
+    pub fn is_prepared(&self, engine: &Engine, bytes: &[u8]) -> bool {
+        self.program.is_none() || self.cache.as_ref().is_some_and(|cache| cache.has(&key(engine, bytes)))
+    }
+
     /// Sees to it that compiling `bytes` takes nothing any more, or no more than it may.
-    pub fn prepare(&self, engine: &Engine, layout: Layout, bytes: &[u8]) -> Result<(), Outcome> {
+    pub fn prepare(&self, engine: &Engine, layout: Layout, bytes: &[u8], again: bool) -> Result<(), Outcome> {
         let Some(program) = &self.program else { return Ok(()) };
-        let policy = format!("{}-{:016x}", digest(bytes), compatibility(engine));
+        let policy = key(engine, bytes);
         let Some(cache) = &self.cache else {
             let why = "there is no folder in which what was compiled could be handed over; see HEADCOUNT_CACHE_DIR";
             return Err(Outcome::Compile(why.into()));
         };
-        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).contains(&policy);
-        if known || cache.has_compiled(&policy) {
+        if cache.has(&policy) {
             return Ok(());
         }
-        run(program, layout, cache.folder(), bytes)?;
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).push(policy);
-        Ok(())
+        if let Some(why) = cache.refusal(&policy).filter(|_| !again) {
+            return Err(Outcome::Compile(format!("{why} (before; `headcount policy check` tries again)")));
+        }
+        let workshop = cache.workshop().map_err(|error| {
+            Outcome::Compile(format!("there is no room for what is compiled in {}: {error}", cache.folder().display()))
+        })?;
+        let compiled = run(program, layout, workshop.path(), bytes);
+        let noted = match &compiled {
+            Ok(()) => cache.take_in(&policy, &workshop),
+            Err(Outcome::Compile(why)) => cache.refuse(&policy, why),
+            Err(_) => Ok(()),
+        };
+        if let Err(error) = noted {
+            tracing::warn!("compiled policies are not kept: {error}");
+        }
+        compiled
     }
 
     pub fn keep(&self) {
         if let Some(cache) = &self.cache
-            && let Err(error) = cache.seal(&self.compiled.lock().unwrap_or_else(PoisonError::into_inner))
+            && let Err(error) = cache.seal()
         {
             tracing::warn!("compiled policies are not kept: {error}");
         }
     }
+}
+
+/// A policy for one engine: code that was compiled for another does not run on it.
+fn key(engine: &Engine, bytes: &[u8]) -> String {
+    format!("{}-{:016x}", digest(bytes), compatibility(engine))
+}
+
+fn exchange() -> io::Result<tempfile::TempDir> {
+    let folder = temp_dir();
+    remove_abandoned(&folder, EXCHANGE);
+    tempfile::Builder::new().prefix(&format!("{EXCHANGE}{}-", std::process::id())).tempdir_in(folder)
 }
 
 /// What is said of a file that the compiler refuses.
@@ -119,7 +151,6 @@ pub(super) fn not_compiled(error: &wasmtime::Error) -> Outcome {
     Outcome::NotAPolicy(format!("the file is damaged or asks for more than policies get: {error:#}"))
 }
 
-/// Code that was compiled for one of these does not run on another.
 fn compatibility(engine: &Engine) -> u64 {
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -129,7 +160,7 @@ fn compatibility(engine: &Engine) -> u64 {
 /// Has the other process compile, and waits for it. It ends itself in time: see [`compile_stdin`].
 fn run(program: &Path, layout: Layout, cache: &Path, bytes: &[u8]) -> Result<(), Outcome> {
     let failed = |error: io::Error| Outcome::Compile(format!("the process that compiles does not run: {error}"));
-    let allowance = Allowance::of(bytes.len());
+    let allowance = Allowance::of(bytes);
     let mut child = Command::new(program)
         .arg(COMMAND)
         .arg("--cache")
@@ -212,10 +243,8 @@ pub struct Order {
 /// # Errors
 /// [`LoadError::Policy`] when the file cannot be compiled, [`LoadError::Engine`] for everything else.
 pub fn compile_stdin(order: &Order) -> Result<(), LoadError> {
-    let mut cache = CacheConfig::new();
-    cache.with_directory(&order.cache);
     let layout = Layout { pooled: order.pooled, largest: order.largest };
-    let engine = Cache::new(cache).and_then(|cache| Engine::new(&config(layout, Some(cache))));
+    let engine = opened(&order.cache).and_then(|cache| Engine::new(&config(layout, Some(cache))));
     let engine = engine.map_err(|error| LoadError::Engine(format!("{error:#}")))?;
     let mut bytes = Vec::new();
     limit(order.cpu, order.memory)
@@ -231,6 +260,9 @@ pub fn compile_stdin(order: &Order) -> Result<(), LoadError> {
 #[cfg(unix)]
 fn limit(cpu: u64, memory: u64) -> io::Result<()> {
     use nix::sys::resource::{Resource, setrlimit};
+    // Nobody waits for it when its parent has gone.
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
     setrlimit(Resource::RLIMIT_CPU, cpu, cpu + 1)?;
     #[cfg(target_os = "linux")]
@@ -238,7 +270,7 @@ fn limit(cpu: u64, memory: u64) -> io::Result<()> {
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
     // What neither computes nor ends, ends too.
-    nix::unistd::alarm::set(u32::try_from(10 * cpu).unwrap_or(u32::MAX));
+    nix::unistd::alarm::set(u32::try_from(4 * cpu).unwrap_or(u32::MAX));
     Ok(())
 }
 

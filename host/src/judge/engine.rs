@@ -3,12 +3,15 @@
 use super::compile::{Compiler, Trust};
 use super::limits::{Guard, Limits};
 use super::outcome::{LoadError, Outcome};
+use crate::clock::{Clock as _, SystemClock};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 use wasmtime::component::Component;
-use wasmtime::{Cache, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+use wasmtime::{
+    Cache, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, Trap, UpdateDeadline,
+};
 
 /// How often running policies are looked at for their deadline. Shorter costs more: 1 ms is 2 % of a core, 10 ms 0.3 %.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -23,6 +26,7 @@ pub struct Runtime {
     layout: Layout,
     compiler: Compiler,
     running: Arc<Running>,
+    clock: Arc<SystemClock>,
 }
 
 impl Runtime {
@@ -46,7 +50,7 @@ impl Runtime {
         let engine = engine.map_err(|e| LoadError::Engine(format!("{e:#}")))?;
         let running = Arc::new(Running::default());
         start_ticker(engine.weak(), Arc::downgrade(&running)).map_err(|e| LoadError::Engine(e.to_string()))?;
-        Ok(Self { engine, layout, compiler, running })
+        Ok(Self { engine, layout, compiler, running, clock: Arc::default() })
     }
 
     /// Compiles a policy: where it is not trusted, within limits.
@@ -54,16 +58,21 @@ impl Runtime {
     /// # Errors
     /// [`Outcome::Compile`] when it takes more than compiling may, [`Outcome::NotAPolicy`] when it cannot be compiled.
     pub(super) fn compile(&self, bytes: &[u8], trust: Trust) -> Result<Component, Outcome> {
-        if trust == Trust::Untrusted {
-            self.compiler.prepare(&self.engine, self.layout, bytes)?;
+        if trust != Trust::Trusted {
+            self.compiler.prepare(&self.engine, self.layout, bytes, trust == Trust::UntrustedAgain)?;
         }
         let missing = self.compiler.misses();
         let component = Component::new(&self.engine, bytes).map_err(|error| super::compile::not_compiled(&error))?;
-        if trust == Trust::Untrusted && self.compiler.is_apart() && self.compiler.misses() > missing {
+        if trust != Trust::Trusted && self.compiler.is_apart() && self.compiler.misses() > missing {
             // It is known to compile within the limits, so that this cannot have taken much.
             tracing::warn!("what was compiled in a process of its own was not found, and was compiled again");
         }
         Ok(component)
+    }
+
+    /// Whether loading these bytes takes no compiling.
+    pub(super) fn is_prepared(&self, bytes: &[u8]) -> bool {
+        self.compiler.is_prepared(&self.engine, bytes)
     }
 
     /// Seals what has been compiled, so that the next start finds it. To be called when policies have been loaded.
@@ -81,9 +90,17 @@ impl Runtime {
         let mut store = Store::new(&self.engine, Guard::new(limits));
         store.limiter(|guard| guard);
         store.set_hostcall_fuel(limits.result);
-        // One tick more than the deadline has, because the running tick is already partly over.
-        let ticks = limits.deadline.as_nanos().div_ceil(TICK.as_nanos()) + 1;
-        store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2));
+        // On a busy machine ticks come late, so the clock counts. But a process that was not let run for a while has not had its
+        // time either: then some ticks must have passed, too.
+        let (clock, deadline) = (Arc::clone(&self.clock), limits.deadline);
+        let start = clock.now().steady;
+        let mut ticks_left = deadline.as_nanos() / TICK.as_nanos() / 4;
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            ticks_left = ticks_left.saturating_sub(1);
+            let over = ticks_left == 0 && clock.now().steady.saturating_sub(start) >= deadline;
+            if over { Err(Trap::Interrupt.into()) } else { Ok(UpdateDeadline::Continue(1)) }
+        });
         (store, ticking)
     }
 }

@@ -3,6 +3,7 @@
 use super::call::{self, Called};
 use super::judgement::{Evaluation, Stale};
 use super::load::{Policy, read};
+use super::rest::Rest;
 use super::{
     BUILTIN, Limits, Outcome, Runtime, Trust, Verdict, bindings::exports::headcount::policy::policy::Snapshot as Rows,
     check, digest, rows, shown,
@@ -11,7 +12,7 @@ use crate::config::{self, Mode, OnError};
 use crate::observe::facts::{Session, Snapshot};
 use globset::GlobSet;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 /// What the built-in policy is called, also where it could not be asked.
@@ -88,13 +89,15 @@ impl Place {
     }
 
     /// Loads these bytes for this place.
-    pub(super) fn load(&self, runtime: &Runtime, bytes: &[u8]) -> Result<Policy, Outcome> {
+    pub(super) fn load(&self, runtime: &Runtime, bytes: &[u8], trust: Trust) -> Result<Policy, Outcome> {
         let found = digest(bytes);
         if let Some(pinned) = self.pinned.as_ref().filter(|pinned| **pinned != found) {
             return Err(Outcome::WrongDigest { pinned: pinned.clone(), found });
         }
-        let trust = if self.file.is_none() { Trust::Trusted } else { Trust::Untrusted };
-        Policy::load_by_steps(runtime, bytes, trust, &self.settings, self.limits, &mut |_, _| {})
+        let mut policy = Policy::load_by_steps(runtime, bytes, trust, &self.settings, self.limits, &mut |_, _| {})?;
+        // It was wanted for the settings only, and may be large.
+        policy.description.settings_schema = String::new();
+        Ok(policy)
     }
 }
 
@@ -103,6 +106,7 @@ pub struct Link {
     /// What is configured.
     pub place: Place,
     state: RwLock<State>,
+    rest: Mutex<Rest>,
 }
 
 /// The policy that has a place, or why none has.
@@ -115,11 +119,14 @@ pub struct State {
 }
 
 impl Link {
-    /// Loads the policy of a place.
-    pub(super) fn load(runtime: &Runtime, place: Place) -> Self {
+    /// Loads the policy of a place. Where it may be deferred, and would have to be compiled, it is not loaded yet.
+    pub(super) fn load(runtime: &Runtime, place: Place, may_defer: bool) -> Self {
         let loaded = match &place.file {
-            None => place.load(runtime, BUILTIN),
-            Some(file) => read(file).and_then(|bytes| place.load(runtime, &bytes)),
+            None => place.load(runtime, BUILTIN, Trust::Trusted),
+            Some(file) => read(file).and_then(|bytes| match may_defer && !runtime.is_prepared(&bytes) {
+                true => Err(Outcome::Loading),
+                false => place.load(runtime, &bytes, Trust::Untrusted),
+            }),
         };
         if let Err(outcome) = &loaded {
             tracing::debug!(policy = %place.name, "{outcome}");
@@ -129,7 +136,7 @@ impl Link {
 
     /// A place and who has it.
     pub(super) fn of(place: Place, loaded: Result<Policy, Outcome>) -> Self {
-        Self { place, state: RwLock::new(State { policy: loaded.map(Arc::new), stale: None }) }
+        Self { place, state: RwLock::new(State { policy: loaded.map(Arc::new), stale: None }), rest: Mutex::default() }
     }
 
     /// The policy that has the place now. Who holds it, ends on it.
@@ -137,7 +144,31 @@ impl Link {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Has the policy judge by `call`, unless it rests at `now`.
+    pub(super) fn unless_resting(&self, now: Duration, call: impl FnOnce() -> Called<Verdict>) -> Called<Verdict> {
+        let pause = self.rest().at(now);
+        match pause {
+            Some(pause) => {
+                let resting = Outcome::Resting { limit: self.place.limits.deadline, pause };
+                Called { answer: Err(resting), memory: 0 }
+            }
+            None => call(),
+        }
+    }
+
+    /// Notes how the policy fared until `now`.
+    pub(super) fn note(&self, called: &Called<Verdict>, now: Duration, took: Duration) {
+        if !matches!(called.answer, Err(Outcome::Resting { .. })) {
+            self.rest().note(called.answer.as_ref().err(), now, took);
+        }
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn set(&self, state: State) {
+        *self.rest() = Rest::default();
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
     }
 }
@@ -157,15 +188,16 @@ impl State {
         let called = rows::with_verdict(so_far, |so_far| {
             call::judge(runtime, &policy.pre, &policy.limits, snapshot, so_far, &policy.settings)
         });
-        called.and_then(|verdict| {
-            check::check(facts, &verdict).map_err(Outcome::BadVerdict)?;
-            Ok(verdict)
-        })
+        called.and_then(|verdict| check::checked(facts, verdict).map_err(Outcome::BadVerdict))
     }
 
     /// An evaluation that has not been made yet.
     pub fn evaluation(self, place: &Place) -> Evaluation {
         let (name, version, digest) = match &self.policy {
+            // Nobody else may be taken for the built-in policy.
+            Ok(policy) if place.file.is_some() && policy.description.name == BUILTIN_NAME => {
+                (place.name.clone(), policy.description.version.clone(), policy.digest.clone())
+            }
             Ok(policy) => (policy.description.name.clone(), policy.description.version.clone(), policy.digest.clone()),
             Err(_) => (place.name.clone(), String::new(), String::new()),
         };

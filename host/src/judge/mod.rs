@@ -4,6 +4,7 @@ mod bindings;
 mod cache;
 mod call;
 mod check;
+mod code_size;
 mod compile;
 mod engine;
 mod judgement;
@@ -13,6 +14,7 @@ mod load;
 mod outcome;
 mod panic;
 mod reload;
+mod rest;
 mod rows;
 pub mod sample;
 #[cfg(test)]
@@ -45,6 +47,8 @@ pub struct Judge {
     runtime: Runtime,
     chain: Arc<Vec<Link>>,
     clock: Arc<dyn Clock>,
+    /// Whether policies that are late again and again rest for a while.
+    with_rests: bool,
     /// Loads policies again when their files change; ends with the judge.
     follower: Option<Follower>,
 }
@@ -58,6 +62,8 @@ pub struct Options {
     pub compiler: Option<PathBuf>,
     /// Whether a policy that cannot be loaded is an error.
     pub strict: bool,
+    /// Whether policies that have to be compiled are left to [`Judge::follow_files`], so that nobody waits for them.
+    pub defer: bool,
 }
 
 impl Judge {
@@ -68,7 +74,8 @@ impl Judge {
     pub fn new(chain: Vec<Place>, options: &Options, clock: Arc<dyn Clock>) -> Result<Self, LoadError> {
         let memory = chain.iter().map(|place| place.limits.memory).max().unwrap_or_default();
         let runtime = Runtime::new(options.cache.as_deref(), options.compiler.as_deref(), memory)?;
-        let judge = Self::on(runtime, chain, clock);
+        let mut judge = Self::with(runtime, chain, options.defer && !options.strict, clock);
+        judge.with_rests = true;
         if options.strict {
             let refused = judge.refused().map(|(_, name, why)| format!("policy {name}: {why}"));
             let refused: Vec<String> = refused.collect();
@@ -80,10 +87,15 @@ impl Judge {
     }
 
     /// A judge with this chain on an engine that there is already: who judges with one chain after the other needs but one.
+    /// Its policies get no rest.
     pub fn on(runtime: Runtime, chain: Vec<Place>, clock: Arc<dyn Clock>) -> Self {
-        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place)).collect();
+        Self::with(runtime, chain, false, clock)
+    }
+
+    fn with(runtime: Runtime, chain: Vec<Place>, may_defer: bool, clock: Arc<dyn Clock>) -> Self {
+        let chain: Vec<Link> = chain.into_iter().map(|place| Link::load(&runtime, place, may_defer)).collect();
         runtime.keep();
-        Self { runtime, chain: Arc::new(chain), clock, follower: None }
+        Self { runtime, chain: Arc::new(chain), clock, with_rests: false, follower: None }
     }
 
     /// The places of the chain.
@@ -97,11 +109,19 @@ impl Judge {
         places.filter_map(|(n, link)| Some((n, link.place.name.as_str(), link.state().policy.err()?)))
     }
 
-    /// From now on loads policies again when their files change, in the background. Where folders cannot be watched, they
-    /// are looked at now and then. After each change, `changed` is told.
+    /// From now on loads policies again when their files change, in the background, and first of all those that were deferred.
+    /// Where folders cannot be watched, they are looked at now and then. After each change, `changed` is told.
     pub fn follow_files(&mut self, changed: impl FnMut(&[Link]) + Send + 'static) {
         let (runtime, chain) = (self.runtime.clone(), Arc::clone(&self.chain));
         self.follower = Follower::start(runtime, chain, Arc::clone(&self.clock), changed);
+        if self.follower.is_none() {
+            // Then they have to be waited for after all.
+            for place in 0..self.chain.len() {
+                if self.chain[place].state().policy.err() == Some(Outcome::Loading) {
+                    reload::look(&self.runtime, &self.chain, place, self.clock.now().unix_ms);
+                }
+            }
+        }
     }
 
     /// What the whole chain makes of a made-up session, whichever sessions its policies are for: one evaluation for each.
@@ -120,8 +140,11 @@ impl Judge {
             for link in self.chain.iter().filter(|link| takes_part(&link.place)) {
                 let state = link.state();
                 let start = self.clock.now().steady;
-                let called = state.evaluate(&self.runtime, facts, snapshot, judgement.verdict.as_ref());
+                let so_far = judgement.verdict.as_ref();
+                let evaluate = || state.evaluate(&self.runtime, facts, snapshot, so_far);
+                let called = if self.with_rests { link.unless_resting(start, evaluate) } else { evaluate() };
                 let took = self.clock.now().steady.saturating_sub(start);
+                link.note(&called, start + took, took);
                 judgement.add(&link.place, state, called, took);
             }
             judgement

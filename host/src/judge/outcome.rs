@@ -17,6 +17,13 @@ pub enum Outcome {
     Trap(String),
     /// It ran longer than it may.
     Deadline(Duration),
+    /// It ran longer than it may several times in a row, and is left alone for a while.
+    Resting {
+        /// What it may take.
+        limit: Duration,
+        /// For how long it is left alone.
+        pause: Duration,
+    },
     /// It broke after it was refused more memory.
     Memory {
         /// What it asked for in all, bytes.
@@ -39,6 +46,8 @@ pub enum Outcome {
         /// SHA-256 that it has.
         found: String,
     },
+    /// It is still being compiled.
+    Loading,
     /// Compiling it took more than compiling may.
     Compile(String),
 }
@@ -68,7 +77,7 @@ impl Outcome {
             Self::BadVerdict(_) => "bad-verdict",
             Self::Declined(_) => "declined",
             Self::Trap(_) => "trap",
-            Self::Deadline(_) => "deadline",
+            Self::Deadline(_) | Self::Resting { .. } => "deadline",
             Self::Memory { .. } => "memory",
             Self::Flood(_) => "flood",
             Self::BadSettings(_) => "bad-settings",
@@ -76,6 +85,7 @@ impl Outcome {
             Self::NotAPolicy(_) => "not-a-policy",
             Self::WrongDigest { .. } => "wrong-digest",
             Self::Compile(_) => "compile",
+            Self::Loading => "loading",
         }
     }
 }
@@ -86,9 +96,17 @@ impl fmt::Display for Outcome {
         match self {
             Self::Verdict => f.write_str("judged"),
             Self::BadVerdict(why) => write!(f, "its verdict cannot be used: {why}"),
+            Self::Declined(why) if why.is_empty() => f.write_str("it declined to judge, and gave no reason"),
             Self::Declined(why) => write!(f, "it declined to judge: {why}"),
             Self::Trap(why) => write!(f, "it broke: {why}"),
             Self::Deadline(limit) => write!(f, "it ran longer than its limit of {}", Span(*limit)),
+            Self::Resting { limit, pause } => {
+                let (limit, pause) = (Span(*limit), Span(Duration::from_secs(pause.as_secs().max(1))));
+                write!(
+                    f,
+                    "it ran longer than its limit of {limit} several times in a row, and is not asked for {pause}"
+                )
+            }
             Self::Memory { asked, limit } => {
                 let asked = asked.div_ceil(MIB);
                 write!(f, "it asked for {asked} MiB of memory; its limit is {}", Size(*limit as u64))
@@ -99,6 +117,7 @@ impl fmt::Display for Outcome {
                 write!(f, "its settings are wrong: {}", problems.join("; "))
             }
             Self::WrongVersion(what) | Self::NotAPolicy(what) | Self::Compile(what) => f.write_str(what),
+            Self::Loading => f.write_str("it is still being compiled"),
             Self::WrongDigest { pinned, found } => {
                 write!(f, "its file has the SHA-256 {found}, and the configuration pins {pinned}")
             }

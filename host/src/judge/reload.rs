@@ -4,139 +4,147 @@
 use super::judgement::Stale;
 use super::link::{Link, State};
 use super::load::read;
-use super::{Outcome, Policy, Runtime, digest, rows, sample};
+use super::{Outcome, Policy, Runtime, Trust, digest, rows, sample};
 use crate::clock::Clock;
 use crate::config::Mode;
-use notify::{Event, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-/// For how long a folder must be quiet before its files are read: writers take a few steps.
+/// For how long nothing must happen before files are read: writers take a few steps. But no longer than [`PATIENCE`].
 const QUIET: Duration = Duration::from_millis(200);
-/// How often files are looked at where folders cannot be watched.
+/// How long a writer that never stops is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often files are looked at in any case: what is linked to, moved in or on another machine is not told of.
 const POLL: Duration = Duration::from_secs(2);
 
 /// Follows the files of a chain on a thread of its own, until it is dropped.
 pub(super) struct Follower {
     /// The thread ends when nobody can tell it anything any more.
-    _watcher: Box<dyn Watcher + Send + Sync>,
+    _watcher: Option<RecommendedWatcher>,
+    _told: Sender<()>,
 }
 
 impl Follower {
-    /// `None` where no policy has a file. Where nothing can be watched, that is said in the log.
+    /// `None` where no policy has a file, or no thread can be started.
     pub fn start(
         runtime: Runtime,
         chain: Arc<Vec<Link>>,
         clock: Arc<dyn Clock>,
         mut told: impl FnMut(&[Link]) + Send + 'static,
     ) -> Option<Self> {
-        let folders = folders(&chain);
-        if folders.is_empty() {
+        if chain.iter().all(|link| link.place.file.is_none()) {
             return None;
         }
         let (changed, changes) = mpsc::channel();
-        let watcher = watch(&folders, &names(&chain), &changed);
-        drop(changed);
+        let watcher = watch(&chain, &changed);
+        let mut files = Files::of(&chain);
         let follow = move || {
-            while wait(&changes) {
-                for place in 0..chain.len() {
-                    look(&runtime, &chain, place, clock.now().unix_ms);
+            // Those that were not waited for.
+            let waiting = (0..chain.len()).filter(|&place| chain[place].state().policy.err() == Some(Outcome::Loading));
+            let mut due: Vec<usize> = waiting.collect();
+            loop {
+                if !due.is_empty() {
+                    for &place in &due {
+                        look(&runtime, &chain, place, clock.now().unix_ms);
+                    }
+                    runtime.keep();
+                    told(&chain);
                 }
-                runtime.keep();
-                told(&chain);
+                if !wait(&changes, clock.as_ref()) {
+                    return;
+                }
+                due = files.changed(&chain);
             }
         };
         let started = thread::Builder::new().name("policy-files".into()).spawn(follow);
-        match (watcher, started) {
-            (Ok(watcher), Ok(_)) => Some(Self { _watcher: watcher }),
-            (Err(error), _) => {
-                tracing::warn!("changes of policies' files are not seen: {error}");
-                None
-            }
-            (_, Err(error)) => {
-                tracing::warn!("changes of policies' files are not seen: {error}");
-                None
-            }
-        }
+        let started = started.inspect_err(|error| tracing::warn!("changes of policies' files are not seen: {error}"));
+        started.ok().map(|_| Self { _watcher: watcher, _told: changed })
     }
 }
 
-/// The names of the files, and of the folders that they lie in: what happens to those concerns them too.
-fn names(chain: &[Link]) -> BTreeSet<OsString> {
-    let files = chain.iter().filter_map(|link| link.place.file.as_deref());
-    let names = files.flat_map(|file| [file.file_name(), file.parent().and_then(Path::file_name)]);
-    names.flatten().map(OsStr::to_owned).collect()
+/// What is remembered of the file of each place.
+struct Files(Vec<Option<Signature>>);
+
+/// What changes when somebody writes a file, or another takes its name: device, number, length and time of change.
+type Signature = (u64, u64, u64, Option<SystemTime>);
+
+impl Files {
+    fn of(chain: &[Link]) -> Self {
+        Self(chain.iter().map(signature).collect())
+    }
+
+    /// The places whose files are others than they were.
+    fn changed(&mut self, chain: &[Link]) -> Vec<usize> {
+        let now = Self::of(chain);
+        let changed = (0..chain.len()).filter(|&place| now.0[place] != self.0[place]).collect();
+        *self = now;
+        changed
+    }
 }
 
-/// The folders, because a file that is replaced is another file.
-fn folders(chain: &[Link]) -> BTreeSet<PathBuf> {
-    let files = chain.iter().filter_map(|link| link.place.file.as_deref());
-    files
-        .filter_map(Path::parent)
-        .map(|folder| if folder == Path::new("") { ".".into() } else { folder.into() })
-        .collect()
+fn signature(link: &Link) -> Option<Signature> {
+    let found = link.place.file.as_ref()?.metadata().ok()?;
+    #[cfg(unix)]
+    let (device, number) = {
+        use std::os::unix::fs::MetadataExt as _;
+        (found.dev(), found.ino())
+    };
+    #[cfg(not(unix))]
+    let (device, number) = (0, 0);
+    Some((device, number, found.len(), found.modified().ok()))
 }
 
-/// Tells `changed` of all that may concern one of `files`; other files in their folders come and go.
-fn watch(
-    folders: &BTreeSet<PathBuf>,
-    files: &BTreeSet<OsString>,
-    changed: &Sender<()>,
-) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
-    let tell = |changed: Sender<()>| {
-        let files = files.clone();
-        let concerns = move |event: &notify::Result<Event>| match event {
-            Ok(Event { kind: EventKind::Access(_), .. }) => false,
-            Ok(event) => {
-                event.paths.is_empty()
-                    || event.paths.iter().any(|path| path.file_name().is_none_or(|n| files.contains(n)))
-            }
-            Err(_) => true,
-        };
-        move |event: notify::Result<Event>| {
-            if concerns(&event) {
-                // The thread may have ended.
-                let _ = changed.send(());
-            }
+/// Tells `changed` of what happens in the files' folders, because a file that is replaced is another file. A folder that
+/// cannot be watched is only looked at now and then.
+fn watch(chain: &[Link], changed: &Sender<()>) -> Option<RecommendedWatcher> {
+    let changed = changed.clone();
+    let tell = move |event: notify::Result<Event>| {
+        if !matches!(event, Ok(Event { kind: EventKind::Access(_), .. })) {
+            // The thread may have ended.
+            let _ = changed.send(());
         }
     };
-    let told = RecommendedWatcher::new(tell(changed.clone()), notify::Config::default()).and_then(|mut watcher| {
-        folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
-        Ok(watcher)
-    });
-    match told {
-        Ok(watcher) => Ok(Box::new(watcher)),
-        Err(error) => {
-            tracing::warn!("folders of policies are looked at every {POLL:?}, because they cannot be watched: {error}");
-            let config = notify::Config::default().with_poll_interval(POLL).with_compare_contents(true);
-            let mut watcher = PollWatcher::new(tell(changed.clone()), config)?;
-            for folder in folders {
-                if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                    tracing::warn!("changes in {} are not seen: {error}", folder.display());
-                }
-            }
-            Ok(Box::new(watcher))
+    let unwatched = |what: &str, error: &notify::Error| {
+        tracing::warn!("{what} cannot be watched, and is looked at every {POLL:?}: {error}");
+    };
+    let watcher = RecommendedWatcher::new(tell, notify::Config::default());
+    let mut watcher = watcher.inspect_err(|error| unwatched("no folder", error)).ok()?;
+    for folder in folders(chain) {
+        if let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive) {
+            unwatched(&folder.display().to_string(), &error);
         }
     }
+    Some(watcher)
 }
 
-/// Waits for a change, and until no more come; `false`: nobody watches any more.
-fn wait(changes: &Receiver<()>) -> bool {
-    if changes.recv().is_err() {
-        return false;
+fn folders(chain: &[Link]) -> BTreeSet<PathBuf> {
+    let files = chain.iter().filter_map(|link| link.place.file.as_deref());
+    let folder =
+        |file: &Path| file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")).to_owned();
+    files.map(folder).collect()
+}
+
+/// Waits until something happens and no more comes, or it is time to look; `false`: nobody follows any more.
+fn wait(changes: &Receiver<()>, clock: &dyn Clock) -> bool {
+    match changes.recv_timeout(POLL) {
+        Ok(()) => {}
+        Err(RecvTimeoutError::Timeout) => return true,
+        Err(RecvTimeoutError::Disconnected) => return false,
     }
-    loop {
+    let first = clock.now().steady;
+    while clock.now().steady.saturating_sub(first) < PATIENCE {
         match changes.recv_timeout(QUIET) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => return true,
             Err(RecvTimeoutError::Disconnected) => return false,
         }
     }
+    true
 }
 
 /// Looks at the file of one place, and puts what is new there. A file that was refused is tried again, also with the same
@@ -147,7 +155,7 @@ pub(super) fn look(runtime: &Runtime, chain: &[Link], place: usize, now_ms: u64)
     let State { policy, stale } = link.state();
     let Ok(old) = policy else {
         // Nobody has the place, so that there is nobody to keep.
-        let loaded = read(file).and_then(|bytes| link.place.load(runtime, &bytes)).map(Arc::new);
+        let loaded = read(file).and_then(|bytes| link.place.load(runtime, &bytes, Trust::UntrustedAgain)).map(Arc::new);
         return link.set(State { policy: loaded, stale: None });
     };
     match newer(runtime, chain, place, file, &old) {
@@ -183,7 +191,7 @@ fn newer(
     if old.digest == digest(&bytes) {
         return Ok(None);
     }
-    let new = chain[place].place.load(runtime, &bytes).map_err(|outcome| outcome.to_string())?;
+    let new = chain[place].place.load(runtime, &bytes, Trust::UntrustedAgain).map_err(|outcome| outcome.to_string())?;
     let new = Arc::new(new);
     try_out(runtime, &chain[..place], &new)?;
     Ok(Some(new))

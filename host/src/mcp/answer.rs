@@ -32,7 +32,7 @@ impl Service {
     /// # Errors
     /// When no thread can be started.
     pub fn start(setup: Setup, rosters: Rosters) -> std::io::Result<Self> {
-        let setup = Arc::new(setup);
+        let setup = Arc::new(setup.deferring());
         let audit = setup.audit();
         let for_thread = Arc::clone(&setup);
         let watcher = move || {

@@ -302,8 +302,9 @@ pub(super) fn time(unix_ms: u64) -> String {
     format!("{time:.3}")
 }
 
+/// Two decimals, where there can be any.
 fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
+    if value.abs() < 1e13 { (value * 100.0).round() / 100.0 } else { value }
 }
 
 fn mebibytes(bytes: f64) -> f64 {

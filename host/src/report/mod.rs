@@ -3,24 +3,25 @@
 
 mod assemble;
 mod decision;
+mod facts;
 mod policies;
 mod rendered;
 mod sessions;
 mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
-mod text;
 mod verdict;
 mod view;
 
+pub use crate::text::clean;
 use assemble::time;
 pub use assemble::{report, source};
 pub use decision::{DECISION_SCHEMA, Decision, Judged};
+pub use facts::clean_facts;
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
-pub use text::{clean, clean_facts};
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 

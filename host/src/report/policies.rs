@@ -22,7 +22,7 @@ pub struct PolicyReport {
     /// What its failure means for the session.
     pub on_error: OnError,
     /// `verdict`, or what went wrong: `bad-verdict`, `declined`, `trap`, `deadline`, `memory`, `flood`, `bad-settings`,
-    /// `wrong-version`, `not-a-policy`, `wrong-digest`, `compile`.
+    /// `wrong-version`, `not-a-policy`, `wrong-digest`, `compile`, `loading`.
     pub outcome: &'static str,
     /// What went wrong, in a sentence.
     pub detail: Option<String>,

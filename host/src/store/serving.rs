@@ -3,14 +3,18 @@
 
 use super::private;
 use crate::config::make_private;
+use crate::files::regular_or_missing;
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The folder of these files, below the state directory.
 const FOLDER: &str = "serving";
+
+/// The most that is read of what one server says, bytes.
+const MAX_SAID: u64 = 1 << 20;
 
 /// This process's own file; it goes with it.
 #[derive(Debug)]
@@ -66,11 +70,15 @@ pub fn servers(state: &Path) -> io::Result<Vec<(u32, Value)>> {
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         let Some(pid) = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok()) else { continue };
+        // What is no plain file would keep a reader waiting.
+        if regular_or_missing(&path).is_err() {
+            continue;
+        }
         let Ok(file) = OpenOptions::new().read(true).open(&path) else { continue };
         if file.try_lock_shared().is_ok() {
             // Nobody holds it.
             let _ = fs::remove_file(&path);
-        } else if let Ok(said) = serde_json::from_reader(file) {
+        } else if let Ok(said) = serde_json::from_reader(file.take(MAX_SAID)) {
             found.push((pid, said));
         }
     }

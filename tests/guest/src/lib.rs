@@ -70,6 +70,16 @@ impl Guest for Policy {
             "one-agent-more" => verdict.agents.push(agent()),
             "one-agent-less" => drop(verdict.agents.pop()),
             "no-agents" => verdict.agents.clear(),
+            "empty" => verdict.health = Health::Empty,
+            "dead-and-active" => verdict.agents.iter_mut().for_each(|agent| {
+                agent.activity = Activity::Dead;
+                agent.status = Status::Active;
+            }),
+            "much-advice" => {
+                let advice = || Advice { agent: None, why: "x".repeat(10_000), action: String::new() };
+                verdict.advice = (0..1000).map(|_| advice()).collect();
+            }
+            "long-reasons" => verdict.agents.iter_mut().for_each(|agent| agent.reason = "x".repeat(1 << 20)),
             "wrong-counts" => verdict.totals.failed += 1,
             "too-many-waiting" => verdict.totals.waiting = u32::MAX,
             "too-many-unmeasured" => verdict.totals.unmeasured = u32::MAX,

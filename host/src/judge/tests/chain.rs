@@ -56,3 +56,14 @@ fn the_same_facts_are_judged_alike_every_time() {
     let first = format!("{:?}", judge.judge(&facts).verdict);
     assert!((0..5).all(|_| format!("{:?}", judge.judge(&facts).verdict) == first));
 }
+
+#[test]
+fn one_that_is_late_again_and_again_is_left_alone_for_a_while() {
+    let limits = Limits { deadline: Duration::from_millis(30), ..Limits::default() };
+    let judge = chain(vec![builtin(""), load(MISBEHAVING_POLICY, r#"{"do":"loop"}"#, limits)]);
+    let outcomes: Vec<_> = (0..5).map(|_| judge.judge(&session(1)).policies.remove(1).outcome).collect();
+    assert!(outcomes[..3].iter().all(|outcome| *outcome == Outcome::Deadline(limits.deadline)), "{outcomes:?}");
+    assert!(outcomes[3..].iter().all(|outcome| matches!(outcome, Outcome::Resting { .. })), "{outcomes:?}");
+    let said = outcomes[3].to_string();
+    assert!(said.contains("several times in a row, and is not asked for 1s"), "{said}");
+}

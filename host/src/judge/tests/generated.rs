@@ -43,11 +43,6 @@ fn settings() -> impl Strategy<Value = String> {
     })
 }
 
-/// Limits of which none but that of its memory matters.
-fn patient() -> Limits {
-    Limits { deadline: Duration::from_secs(60), ..Limits::default() }
-}
-
 proptest! {
     #[test]
     fn whatever_is_seen_is_judged_in_the_sandbox_as_it_is_natively(

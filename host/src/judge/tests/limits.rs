@@ -84,12 +84,12 @@ fn a_slow_policy_judges_if_its_deadline_allows() {
 
 /// Holds that the policy, which takes 30 MiB beside the at most 2 that it begins with, judges only where it may have them.
 fn is_held_to_its_memory(bytes: &[u8]) {
-    let limits = Limits { memory: 20 * MIB, ..Limits::default() };
+    let limits = Limits { memory: 20 * MIB, ..patient() };
     let outcome = judged(bytes, limits, 2);
     let Outcome::Memory { asked, limit } = outcome else { panic!("{outcome:?}") };
     assert!(limit == 20 * MIB && (30 * MIB..=32 * MIB).contains(&asked), "{outcome:?}");
     assert!(outcome.to_string().ends_with("its limit is 20MiB"), "{outcome}");
-    assert_eq!(judged(bytes, Limits::default(), 2), Outcome::Verdict);
+    assert_eq!(judged(bytes, patient(), 2), Outcome::Verdict);
     others_are_well();
 }
 
@@ -110,7 +110,7 @@ fn memory_that_is_there_from_the_start_is_limited() {
 
 #[test]
 fn memory_that_is_used_is_limited() {
-    let limits = Limits { memory: 20 * MIB, ..Limits::default() };
+    let limits = Limits { memory: 20 * MIB, ..patient() };
     let outcome = misbehaved("grow-20", limits);
     assert!(matches!(outcome, Outcome::Memory { limit, .. } if limit == limits.memory), "{outcome:?}");
     assert_eq!(misbehaved("grow-20", Limits { memory: 30 * MIB, ..limits }), Outcome::Verdict);
@@ -119,9 +119,9 @@ fn memory_that_is_used_is_limited() {
 
 #[test]
 fn tables_are_limited_in_all() {
-    assert_eq!(judged(COMPOSED, Limits::default(), 2), Outcome::Verdict);
+    assert_eq!(judged(COMPOSED, patient(), 2), Outcome::Verdict);
     // Three times 10 000 elements are allowed in each of its tables, but not in both.
-    let outcome = judged(COMPOSED, Limits::default(), 3);
+    let outcome = judged(COMPOSED, patient(), 3);
     assert!(matches!(&outcome, Outcome::Trap(why) if why.contains("table") && why.contains("40000")), "{outcome:?}");
     others_are_well();
 }
@@ -135,14 +135,14 @@ fn a_policy_of_too_many_memories_is_refused() {
 
 #[test]
 fn the_stack_is_limited_wherever_it_lies() {
-    let outcome = judged(RECURSE, Limits::default(), 2);
+    let outcome = judged(RECURSE, patient(), 2);
     assert_eq!(outcome, Outcome::Trap("it called itself too deeply".into()));
     others_are_well();
 }
 
 #[test]
 fn an_answer_counts_as_often_as_it_is_copied() {
-    let limits = Limits::default();
+    let limits = patient();
     assert_eq!(judged(ALIASED_TEXT, limits, 2), Outcome::Flood(limits.result));
     assert_eq!(judged(ALIASED_TEXT, Limits { result: 10 * limits.result, ..limits }, 2), Outcome::Verdict);
     assert_eq!(Outcome::Flood(limits.result).to_string(), "its answer was larger than its limit of 32MiB");
@@ -187,14 +187,14 @@ fn this_process_stays_near_the_limits() {
     if !alone(NAME) {
         return;
     }
-    let Limits { memory, result, .. } = Limits::default();
+    let Limits { memory, result, .. } = patient();
     for what in ["nothing", "grow"].into_iter().cycle().take(4) {
-        misbehaved(what, Limits::default());
+        misbehaved(what, patient());
     }
     let grown = peak();
     assert!(grown < memory + 64 * MIB, "{} MiB after memory was refused", grown / MIB);
-    judged(ALIASED_LISTS, Limits::default(), 200);
-    judged(ALIASED_TEXT, Limits::default(), 2);
+    judged(ALIASED_LISTS, patient(), 200);
+    judged(ALIASED_TEXT, patient(), 2);
     let flooded = peak() - grown;
     assert!(flooded < 2 * result, "{} MiB more after large answers", flooded / MIB);
 }

@@ -38,7 +38,13 @@ fn chain(policies: Vec<Result<Policy, Outcome>>) -> Judge {
 /// A chain of policies in their places.
 fn chain_of(links: Vec<(Place, Result<Policy, Outcome>)>) -> Judge {
     let chain = links.into_iter().map(|(place, policy)| Link::of(place, policy)).collect();
-    Judge { runtime: runtime(), chain: Arc::new(chain), clock: Arc::new(SystemClock::default()), follower: None }
+    Judge {
+        runtime: runtime(),
+        chain: Arc::new(chain),
+        clock: Arc::new(SystemClock::default()),
+        with_rests: true,
+        follower: None,
+    }
 }
 
 /// A judge with the built-in policy that keeps what it compiles there.
@@ -53,7 +59,12 @@ fn builtin(settings: &str) -> Result<Policy, Outcome> {
 
 /// The policy that misbehaves so.
 fn misbehaving(what: &str) -> Result<Policy, Outcome> {
-    load(MISBEHAVING_POLICY, &format!(r#"{{"do":"{what}"}}"#), Limits::default())
+    load(MISBEHAVING_POLICY, &format!(r#"{{"do":"{what}"}}"#), patient())
+}
+
+/// Limits with all the time that a busy machine may need.
+fn patient() -> Limits {
+    Limits { deadline: Duration::from_secs(60), ..Limits::default() }
 }
 
 fn load(bytes: &[u8], settings: &str, limits: Limits) -> Result<Policy, Outcome> {

@@ -100,10 +100,20 @@ fn every_figure_and_count_of_a_verdict_is_checked() {
         ("agent-score-101", "agent a-0: score 101"),
         ("one-agent-less", "it has 1 agents, the facts have 2"),
         ("no-agents", "it has 0 agents, the facts have 2"),
+        ("empty", "health is empty with 2 agents"),
+        ("dead-and-active", "agent a-0: it is dead and active"),
+        ("much-advice", "1000 advices for 2 agents"),
         ("too-many-waiting", "more agents waiting or unmeasured"),
         ("too-many-unmeasured", "more agents waiting or unmeasured"),
     ] {
         let outcome = outcome(&judge_of(misbehaving(what)), &session(2));
         assert!(matches!(&outcome, Outcome::BadVerdict(why) if why.contains(said)), "{what}: {outcome:?}");
     }
+}
+
+#[test]
+fn texts_are_kept_no_longer_than_anybody_shows_them() {
+    let judgement = judge_of(misbehaving("long-reasons")).judge(&session(2));
+    let lengths: Vec<_> = judgement.verdict.unwrap().agents.iter().map(|agent| agent.reason.len()).collect();
+    assert_eq!(lengths, [4096, 4096]);
 }

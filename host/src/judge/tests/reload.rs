@@ -18,7 +18,7 @@ impl Filed {
         let file = dir.path().join("policy.wasm");
         fs::write(&file, bytes).unwrap();
         let place = Place { name: "policy.wasm".into(), file: Some(file), ..Place::builtin() };
-        Self { link: Link::load(&runtime(), place), dir }
+        Self { link: Link::load(&runtime(), place, false), dir }
     }
 
     fn file(&self) -> std::path::PathBuf {

@@ -1,41 +1,7 @@
 //! Text that comes from agents is hostile: it may hold escape sequences, fake right-to-left order, or megabytes.
 
-use crate::observe::facts::Snapshot;
-
 /// The longest text that a report passes on, in characters.
-const MAX: usize = 256;
-
-/// The facts with every text as a report shows it: what agents say is cut, and can do nothing to a terminal. Ids are names
-/// of ours, and the owner is the system's.
-pub fn clean_facts(facts: &mut Snapshot) {
-    let Snapshot { session, agents, sources, .. } = facts;
-    in_place(&mut session.name);
-    in_place(&mut session.root_path);
-    for agent in agents {
-        in_place(&mut agent.name);
-        agent.specialization.iter_mut().for_each(in_place);
-        agent.terminal.iter_mut().for_each(|terminal| in_place(&mut terminal.id));
-        for evidence in &mut agent.evidence {
-            in_place(&mut evidence.word);
-            evidence.detail.iter_mut().for_each(in_place);
-        }
-        agent.unmeasured.iter_mut().for_each(|gap| in_place(&mut gap.reason));
-        if let Some(usage) = &mut agent.usage {
-            usage.model.iter_mut().chain(&mut usage.current_tool).for_each(in_place);
-        }
-    }
-    for source in sources {
-        in_place(&mut source.name);
-        source.error.iter_mut().for_each(in_place);
-    }
-}
-
-/// Most texts are clean already, and are not copied.
-fn in_place(text: &mut String) {
-    if text.len() > MAX || !text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-        *text = clean(text);
-    }
-}
+pub const MAX: usize = 256;
 
 /// `text` without anything that could act on a terminal or turn the reading order, on one line, cut to a length
 /// that fits a report. Escape sequences go with their bodies, so that no residue (`[2J`, `]0;title`) is left behind.
