@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::{ManualClock, Moment};
 use crate::judge::sample;
-use crate::judge::{Judge, Place, Runtime};
+use crate::judge::{Judge, Limits, Place, Runtime};
 use crate::observe::facts::{Agent, Evidence, ProcessState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,9 @@ impl Clock for Ticking {
 /// A session, and what the built-in policy says of it.
 fn judged(agents: usize, change: impl Fn(usize, &mut Agent)) -> (Snapshot, Verdict) {
     let runtime = Runtime::new(None, None, 0).unwrap();
-    let judge = Judge::on(runtime, vec![Place::builtin()], Arc::new(ManualClock::at(0)));
+    // A deadline that a busy machine keeps.
+    let limits = Limits { deadline: Duration::from_secs(30), ..Limits::default() };
+    let judge = Judge::on(runtime, vec![Place { limits, ..Place::builtin() }], Arc::new(ManualClock::at(0)));
     let mut facts = sample::session(agents);
     facts.agents.iter_mut().enumerate().for_each(|(n, agent)| change(n, agent));
     let verdict = judge.judge(&facts).verdict.unwrap();
