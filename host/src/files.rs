@@ -1,8 +1,8 @@
 //! Small files that somebody else has written. A name may stand for anything: a pipe nobody writes to would never open,
-//! a device would never end. Only a plain file of a sensible size is read.
+//! a device would never end. Only a plain file of a sensible size is read, and what is written is there whole or not at all.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -123,6 +123,61 @@ pub fn regular_or_missing(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Puts `bytes` in a file's place: whoever reads it meanwhile finds all of the old or all of the new. The file keeps its mode,
+/// and a link that leads to it stays one.
+///
+/// # Errors
+/// It cannot be written, or something else than a plain file has its name.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, false)
+}
+
+/// The same, for this user alone (0600), whatever mode the file had.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, true)
+}
+
+fn put(path: &Path, bytes: &[u8], private: bool) -> io::Result<()> {
+    let (path, old) = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => (path.to_owned(), None),
+        Err(error) => return Err(error),
+        // Renaming would put a file in the place of the link, and leave what it leads to as it was.
+        Ok(_) => {
+            let path = fs::canonicalize(path)?;
+            let found = fs::metadata(&path)?;
+            if !found.is_file() {
+                return Err(not_regular());
+            }
+            (path, Some(found.permissions()))
+        }
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::metadata(folder)?;
+    // Its errors name the temporary file, of which nobody has heard.
+    let new = builder(private).tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
+    if let Some(old) = old.filter(|_| !private) {
+        new.as_file().set_permissions(old)?;
+    }
+    new.as_file().write_all(bytes)?;
+    new.as_file().sync_all()?;
+    new.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Makes temporary files as others are made, with what the umask leaves, unless they are `private`.
+fn builder(private: bool) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".headcount-");
+    #[cfg(unix)]
+    if !private {
+        builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    }
+    builder
+}
+
 /// What is said of a pipe, a device or a folder in a file's place.
 pub fn not_regular() -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, "is not a regular file")
@@ -222,5 +277,50 @@ mod tests {
         let file = Path::new("/proc/self/status");
         assert!(read_small_text(file, 1 << 20).unwrap().starts_with("Name:"));
         assert_eq!(read_small(file, 10).unwrap_err().to_string(), "is larger than 10 bytes");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_replaced_whole_and_keeps_its_mode_and_its_links() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link, usual] = ["file", "link", "usual"].map(|name| dir.path().join(name));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::write(&usual, "as all programs write it").unwrap();
+        replace(&file, b"new").unwrap();
+        assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"new".to_vec(), mode(&usual)));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+        // Who has the old file open goes on reading it.
+        let (mut reader, before) = (File::open(&file).unwrap(), fs::metadata(&file).unwrap().ino());
+        replace(&link, b"newer").unwrap();
+        let mut old = String::new();
+        reader.read_to_string(&mut old).unwrap();
+        assert_eq!((old.as_str(), fs::read(&file).unwrap(), mode(&file)), ("new", b"newer".to_vec(), 0o640));
+        assert!(fs::metadata(&file).unwrap().ino() != before && fs::symlink_metadata(&link).unwrap().is_symlink());
+        replace_private(&file, b"mine").unwrap();
+        assert_eq!((fs::read(&link).unwrap(), mode(&file)), (b"mine".to_vec(), 0o600));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "nothing else is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_replaced_and_the_reason_names_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let [pipe, link, lost, nowhere] = ["pipe", "link", "lost", "no/file"].map(|name| dir.path().join(name));
+        make_pipe(&pipe);
+        std::os::unix::fs::symlink("pipe", &link).unwrap();
+        std::os::unix::fs::symlink("gone", &lost).unwrap();
+        for (path, said) in [
+            (&pipe, "is not a regular file"),
+            (&link, "is not a regular file"),
+            (&dir.path().to_owned(), "is not a regular file"),
+            (&lost, "No such file or directory (os error 2)"),
+            (&nowhere, "No such file or directory (os error 2)"),
+        ] {
+            assert_eq!(replace(path, b"x").unwrap_err().to_string(), said);
+            assert_eq!(replace_private(path, b"x").unwrap_err().to_string(), said);
+        }
+        assert!(fs::symlink_metadata(&lost).unwrap().is_symlink());
     }
 }

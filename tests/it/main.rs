@@ -14,6 +14,7 @@ mod hostile_names;
 mod mcp;
 mod mcp_client;
 mod policies;
+mod policy_edges;
 mod policy_tools;
 mod records;
 mod records_by_pid;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A world with the misbehaving policy in `bad.wasm`.
-fn world() -> World {
+pub fn world() -> World {
     let world = World::new();
     world.write("bad.wasm", MISBEHAVING_POLICY);
     world
@@ -23,16 +23,16 @@ fn policy(world: &World, args: &[&str]) -> Command {
     command
 }
 
-fn run(world: &World, args: &[&str]) -> Ran {
+pub fn run(world: &World, args: &[&str]) -> Ran {
     finish(policy(world, args))
 }
 
-fn wish(what: &str) -> String {
+pub fn wish(what: &str) -> String {
     json!({ "do": what }).to_string()
 }
 
 /// An agent that sleeps and is well.
-fn agent(id: &str) -> Value {
+pub fn agent(id: &str) -> Value {
     json!({
         "id": id, "name": id, "kind": "claude", "created_at_ms": 1_799_996_400_000_u64, "process": "sleeping",
         "metrics": {
@@ -44,7 +44,7 @@ fn agent(id: &str) -> Value {
     })
 }
 
-fn snapshot(agents: &[Value]) -> Value {
+pub fn snapshot(agents: &[Value]) -> Value {
     json!({
         "schema": "headcount.snapshot/1",
         "facts": {
@@ -67,11 +67,11 @@ fn troubled() -> Value {
     snapshot(&[agent("claude-1"), large, gone])
 }
 
-fn write(world: &World, name: &str, json: &Value) -> String {
+pub fn write(world: &World, name: &str, json: &Value) -> String {
     path(&world.write(name, json.to_string()))
 }
 
-fn path(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
@@ -257,7 +257,7 @@ fn an_explanation_names_the_facts_that_led_to_a_verdict() {
     let json = run(&world, &["run", "bad.wasm", "--snapshot", &s, "--explain", "--json"]).json();
     assert_eq!((&json["schema"], &json["complete"]), (&"headcount.explanation/1".into(), &true.into()));
     let facts: Vec<_> =
-        json["agents"][1]["because"].as_array().unwrap().iter().map(|b| b["fact"].as_str().unwrap()).collect();
+        json["agents"][0]["because"].as_array().unwrap().iter().map(|b| b["fact"].as_str().unwrap()).collect();
     assert_eq!(facts, ["process"], "it has failed however it ended: {json:#}");
 }
 
@@ -310,7 +310,7 @@ fn a_snapshot_cannot_reach_the_terminal() {
 }
 
 /// A folder of one case.
-fn case(world: &World, name: &str, expected: Option<&Value>, settings: Option<&str>) {
+pub fn case(world: &World, name: &str, expected: Option<&Value>, settings: Option<&str>) {
     write(world, &format!("cases/{name}/snapshot.json"), &troubled());
     if let Some(expected) = expected {
         write(world, &format!("cases/{name}/expected.json"), expected);

@@ -36,16 +36,31 @@ pub struct Costs {
     /// One judgement of the built-in policy, microseconds.
     pub builtin_micros: Times,
     /// How many times as long as the built-in policy it took: the median of all rounds. It also gets that one's verdict,
-    /// which takes its time to hand over: the built-in policy itself, measured so, has a ratio above 1.
-    pub ratio: f64,
+    /// which takes its time to hand over: the built-in policy itself, measured so, has a ratio above 1. Null where that one
+    /// did not come to a verdict each time: what it took until it failed is no measure.
+    pub ratio: Option<f64>,
     /// The most memory that it had, bytes.
     pub memory_bytes: usize,
     /// How its judgements ended, and how often.
     pub outcomes: BTreeMap<&'static str, u32>,
     /// What went wrong the last time that it came to no verdict.
     pub detail: Option<String>,
+    /// How the judgements of the built-in policy ended, and how often.
+    pub builtin_outcomes: BTreeMap<&'static str, u32>,
     /// What this process's own resident memory grew by over the rounds, bytes; null where that cannot be read.
     pub resident_growth_bytes: Option<i64>,
+}
+
+impl Costs {
+    /// Whether both policies came to a verdict each time.
+    pub fn is_well(&self) -> bool {
+        [&self.outcomes, &self.builtin_outcomes].into_iter().all(all_verdicts)
+    }
+}
+
+/// Whether a policy came to nothing but verdicts.
+pub fn all_verdicts(outcomes: &BTreeMap<&'static str, u32>) -> bool {
+    outcomes.keys().all(|&outcome| outcome == Outcome::Verdict.name())
 }
 
 /// What loading a policy takes.
@@ -99,9 +114,9 @@ pub fn run(setup: &Setup, place: Place, facts: &Snapshot, rounds: u32) -> Result
         }
     }
     let resident_growth_bytes = before.zip(resident()).map(|(before, after)| after - before);
-    let Rounds { mut times, mut builtin, mut ratios, memory, outcomes, detail } = rounds_made;
+    let Rounds { mut times, mut builtin, mut ratios, memory, outcomes, detail, builtin_outcomes } = rounds_made;
     ratios.sort_unstable_by(f64::total_cmp);
-    let ratio = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
+    let ratio = ratios.get(ratios.len() / 2).copied().filter(|_| all_verdicts(&builtin_outcomes));
     Ok(Costs {
         schema: "headcount.policy-bench/1",
         policy: crate::report::clean(&policy.description.name),
@@ -112,10 +127,11 @@ pub fn run(setup: &Setup, place: Place, facts: &Snapshot, rounds: u32) -> Result
         load_micros,
         micros: percentiles(&mut times),
         builtin_micros: percentiles(&mut builtin),
-        ratio: (ratio * 1000.0).round() / 1000.0,
+        ratio: ratio.map(|ratio| (ratio * 1000.0).round() / 1000.0),
         memory_bytes: memory,
         outcomes,
         detail,
+        builtin_outcomes,
         resident_growth_bytes,
     })
 }
@@ -142,6 +158,7 @@ struct Rounds {
     memory: usize,
     outcomes: BTreeMap<&'static str, u32>,
     detail: Option<String>,
+    builtin_outcomes: BTreeMap<&'static str, u32>,
 }
 
 impl Rounds {
@@ -151,6 +168,7 @@ impl Rounds {
         self.ratios.push(policy.took.as_secs_f64() / builtin.took.as_secs_f64().max(f64::MIN_POSITIVE));
         self.memory = self.memory.max(policy.memory);
         *self.outcomes.entry(policy.outcome.name()).or_default() += 1;
+        *self.builtin_outcomes.entry(builtin.outcome.name()).or_default() += 1;
         if policy.outcome != Outcome::Verdict {
             self.detail = Some(no_verdict(&policy.outcome).detail);
         }
@@ -194,6 +212,12 @@ mod tests {
         assert_eq!((p50, p99), (100, 198));
         let Times { p50, p99 } = percentiles(&mut [Duration::from_micros(7)]);
         assert_eq!((p50, p99), (7, 7));
+    }
+
+    #[test]
+    fn only_verdicts_are_well() {
+        assert!(all_verdicts(&BTreeMap::from([("verdict", 20)])));
+        assert!(!all_verdicts(&BTreeMap::from([("deadline", 1), ("verdict", 19)])));
     }
 
     #[cfg(target_os = "linux")]

@@ -1,8 +1,10 @@
 //! From a project to a component: run its build command, and make a component of what that left.
 
-use super::Manifest;
+use super::{MANIFEST, Manifest};
+use crate::files::{read_small, replace};
+use crate::judge::MAX_FILE;
 use anyhow::{anyhow, bail};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,40 +18,104 @@ const CORE_MODULE: &[u8] = b"\x01\0\0\0";
 /// What every policy exports, whatever the version.
 const INTERFACE: &str = "headcount:policy/policy";
 
-/// Builds the project in `project` and writes the component to `NAME.wasm` in it; returns its path.
+/// What a build has come to.
+pub struct Built {
+    /// The component.
+    pub component: Vec<u8>,
+    /// Where it belongs: `NAME.wasm` in the project.
+    pub path: PathBuf,
+}
+
+impl Built {
+    /// Puts the component in its place, where a server that follows it finds it whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self) -> anyhow::Result<()> {
+        replace(&self.path, &self.component).map_err(|e| anyhow!("{} cannot be written: {e}", self.path.display()))
+    }
+}
+
+/// Builds the project in `project`. Its `NAME.wasm`, which may be in use, stays as it is.
 ///
 /// # Errors
 /// One sentence that says what is wrong, and what to type.
-pub fn component(project: &Path) -> anyhow::Result<PathBuf> {
+pub fn build(project: &Path) -> anyhow::Result<Built> {
     let manifest = Manifest::read(project)?;
-    let component = build(project, &manifest)?;
-    let path = manifest.component(project);
-    fs::write(&path, component).map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
-    Ok(path)
+    // Two builds at a time would take each other's output away. Not every file system has locks.
+    let lock = File::open(project.join(MANIFEST))?;
+    lock.lock().or_else(|e| if e.kind() == ErrorKind::Unsupported { Ok(()) } else { Err(e) })?;
+    let output = project.join(&manifest.output);
+    make_folder(project, output.parent().unwrap_or(project))?;
+    let mut aside = Aside::of(&output).map_err(|e| anyhow!("{} cannot be moved aside: {e}", output.display()))?;
+    run(project, &manifest)?;
+    aside.is_replaced = output.exists();
+    let built = read_small(&output, MAX_FILE).map_err(|e| {
+        let (command, output) = (manifest.build.join(" "), manifest.output.display());
+        match e.kind() {
+            ErrorKind::NotFound => anyhow!("`{command}` did not make {output}; correct `output` in policy.toml"),
+            _ => anyhow!("what `{command}` makes cannot be read: {output}: {e}; correct `output` in policy.toml"),
+        }
+    })?;
+    drop(aside);
+    let component = encode(built).map_err(|e| anyhow!("{} {e}", output.display()))?;
+    Ok(Built { component, path: manifest.component(project) })
 }
 
-/// Builds the project for a trial: its `NAME.wasm`, which may be in use, stays as it is.
+/// Builds the project for a trial, in a file that is gone afterwards.
 ///
 /// # Errors
-/// As [`component`].
+/// As [`build`].
 pub fn for_trial(project: &Path) -> anyhow::Result<NamedTempFile> {
-    let component = build(project, &Manifest::read(project)?)?;
+    let built = build(project)?;
     let mut file = tempfile::Builder::new().prefix("headcount-").suffix(".wasm").tempfile()?;
-    file.write_all(&component)?;
+    file.write_all(&built.component)?;
     Ok(file)
 }
 
-fn build(project: &Path, manifest: &Manifest) -> anyhow::Result<Vec<u8>> {
-    let output = project.join(&manifest.output);
-    // Most compilers do not make the folder that they write to.
-    let folder = output.parent().unwrap_or(project);
-    fs::create_dir_all(folder).map_err(|e| anyhow!("{} cannot be made: {e}", folder.display()))?;
-    run(project, manifest)?;
-    let built = fs::read(&output).map_err(|e| {
-        let command = manifest.build.join(" ");
-        anyhow!("`{command}` did not make {}: {e}; correct `output` in policy.toml", output.display())
-    })?;
-    encode(built).map_err(|e| anyhow!("{} {e}", output.display()))
+/// Makes the folder of the output, because most compilers do not; where links lead out of the project, that is left to them.
+fn make_folder(project: &Path, folder: &Path) -> anyhow::Result<()> {
+    let there = folder.ancestors().find(|above| above.exists()).unwrap_or(project);
+    let inside = fs::canonicalize(there)?.starts_with(fs::canonicalize(project)?);
+    if inside {
+        fs::create_dir_all(folder).map_err(|e| anyhow!("{} cannot be made: {e}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// What an earlier build has left, moved aside so that it is not taken for what this one makes. Unless this one makes
+/// something, it comes back.
+struct Aside {
+    path: PathBuf,
+    aside: PathBuf,
+    is_replaced: bool,
+}
+
+impl Aside {
+    fn of(output: &Path) -> io::Result<Self> {
+        // A link to the output is the author's own.
+        let path = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = path.with_file_name(format!(".{name}.before"));
+        match fs::rename(&path, &aside) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+            _ => Ok(Self { path, aside, is_replaced: false }),
+        }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // Where a link led to it, what is new may be in the place of the link.
+        let is_replaced = self.is_replaced && self.path.exists();
+        let done = if is_replaced { fs::remove_file(&self.aside) } else { fs::rename(&self.aside, &self.path) };
+        match done {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!("{} is left of an earlier build: {error}", self.aside.display());
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Runs the build command. What it prints goes to stderr: stdout is for results.

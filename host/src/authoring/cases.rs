@@ -5,7 +5,7 @@ use super::difference::{Difference, differences};
 use super::json::parse;
 use super::snapshot::SnapshotFile;
 use super::trial::{Trial, answer, builtin, place, settings_in};
-use crate::files::{read_small, regular_or_missing};
+use crate::files::{read_small, replace};
 use crate::judge::{LoadError, Outcome, Runtime};
 use crate::report::{clean, no_verdict, verdict};
 use crate::setup::Setup;
@@ -74,7 +74,11 @@ pub enum CaseResult {
         error: String,
     },
     /// What is expected has been written anew.
-    Updated,
+    Updated {
+        /// What that is, where it is no verdict.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        no_verdict: Option<String>,
+    },
     /// What is expected was already what the policy says, to the letter.
     Unchanged,
 }
@@ -122,7 +126,16 @@ impl<'a> Tester<'a> {
         };
         let file = case.join(EXPECTED);
         let found = serde_json::from_str(&text)?;
-        if update { updated(&file, outcome, &found, &text) } else { Ok(compared(&expected(&file)?, &found)) }
+        if update {
+            return updated(&file, outcome, &found, &text);
+        }
+        let wanted = expected(&file)?;
+        if !compares(&wanted) {
+            bail!(
+                "it compares nothing: write into {EXPECTED} what matters, or have `--update` write all that the policy says"
+            );
+        }
+        Ok(compared(&wanted, &found))
     }
 
     /// The policy with these settings. One that cannot be loaded is not what a case may be about, unless by its settings.
@@ -157,6 +170,14 @@ fn expected(file: &Path) -> anyhow::Result<Value> {
     Ok(Value::Object(members))
 }
 
+/// Whether an expectation can fail at all.
+fn compares(wanted: &Value) -> bool {
+    match wanted {
+        Value::Object(members) => members.iter().any(|(name, wanted)| name != "schema" && compares(wanted)),
+        _ => true,
+    }
+}
+
 fn outcome_of(expectation: &Value) -> Value {
     expectation.get("outcome").cloned().unwrap_or_else(|| "verdict".into())
 }
@@ -177,9 +198,7 @@ fn compared(wanted: &Value, found: &Value) -> CaseResult {
 /// Writes what is expected from now on: in the members that were compared before, or all of it where nothing was expected.
 /// A case that passes stays as it is. That a policy breaks is nobody's wish: it is expected only where somebody has written so.
 fn updated(file: &Path, outcome: &Outcome, found: &Value, text: &str) -> anyhow::Result<CaseResult> {
-    let shown = || clean(&file.display().to_string());
-    regular_or_missing(file).map_err(|error| anyhow!("{}: {error}", shown()))?;
-    let before = if file.exists() { Some(expected(file)?) } else { None };
+    let before = if file.exists() { Some(expected(file)?).filter(compares) } else { None };
     if before.as_ref().is_some_and(|before| compared(before, found).is_well()) {
         return Ok(CaseResult::Unchanged);
     }
@@ -187,21 +206,34 @@ fn updated(file: &Path, outcome: &Outcome, found: &Value, text: &str) -> anyhow:
         bail!("not written, because the policy came to no verdict: {}", no_verdict(outcome).detail);
     }
     let same_outcome = |before: &Value| outcome_of(before) == outcome_of(found);
-    let new = match before.filter(same_outcome) {
-        Some(before) => serde_json::to_string_pretty(&in_shape(&before, found))?,
-        None => text.to_owned(),
+    let (new, text) = match before.filter(same_outcome) {
+        Some(before) => {
+            let new = in_shape(&before, found);
+            let text = serde_json::to_string_pretty(&new)?;
+            (new, text)
+        }
+        None => (found.clone(), text.to_owned()),
     };
-    fs::write(file, new + "\n").map_err(|error| anyhow!("{}: {error}", shown()))?;
-    Ok(CaseResult::Updated)
+    let text = text + "\n";
+    replace(file, text.as_bytes()).map_err(|error| anyhow!("{}: {error}", clean(&file.display().to_string())))?;
+    let no_verdict = (*outcome != Outcome::Verdict).then(|| no_verdict(outcome));
+    let no_verdict = no_verdict.map(|said| format!("{}: {}", said.outcome, said.detail));
+    // What no verdict has stays wrong.
+    Ok(match compared(&new, found) {
+        CaseResult::Passed => CaseResult::Updated { no_verdict },
+        wrong => wrong,
+    })
 }
 
-/// Of `found` what `shape` has: members that it leaves out are left out. Lists keep their shape item by item; what is new in
-/// them is taken whole.
+/// Of `found` what `shape` has: members that it leaves out are left out, and those that only it has stay for somebody to mend.
+/// Lists keep their shape item by item; what is new in them is taken whole.
 fn in_shape(shape: &Value, found: &Value) -> Value {
     match (shape, found) {
         (Value::Object(members), Value::Object(there)) => {
-            let kept =
-                there.iter().filter_map(|(name, found)| Some((name.clone(), in_shape(members.get(name)?, found))));
+            let kept = members.iter().map(|(name, member)| {
+                let member = there.get(name).map_or_else(|| member.clone(), |found| in_shape(member, found));
+                (name.clone(), member)
+            });
             Value::Object(kept.collect())
         }
         (Value::Array(items), Value::Array(there)) => there
@@ -244,7 +276,9 @@ mod tests {
         fs::write(&file, r#"{"outcome":"trap"}"#).unwrap();
         assert!(matches!(written(&trap).unwrap(), CaseResult::Unchanged));
         let declined = Outcome::Declined("no".into());
-        assert!(matches!(written(&declined).unwrap(), CaseResult::Updated));
+        assert!(
+            matches!(written(&declined).unwrap(), CaseResult::Updated { no_verdict: Some(said) } if said == "declined: no")
+        );
         assert!(matches!(written(&declined).unwrap(), CaseResult::Unchanged));
     }
 
@@ -252,7 +286,35 @@ mod tests {
     fn an_expectation_keeps_its_shape() {
         let found = json!({"a": 1, "b": {"c": 2, "d": 3}, "list": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]});
         let shape = json!({"b": {"c": 0}, "list": [{"x": 0}], "gone": 1});
-        assert_eq!(in_shape(&shape, &found), json!({"b": {"c": 2}, "list": [{"x": 1}, {"x": 3, "y": 4}]}));
+        assert_eq!(in_shape(&shape, &found), json!({"b": {"c": 2}, "list": [{"x": 1}, {"x": 3, "y": 4}], "gone": 1}));
+    }
+
+    #[test]
+    fn an_expectation_must_compare_something() {
+        for nothing in [json!({}), json!({"schema": "headcount.verdict/1"}), json!({"totals": {"x": {}}})] {
+            assert!(!compares(&nothing), "{nothing}");
+        }
+        for something in [json!({"agents": []}), json!({"schema": "x", "session_score": null})] {
+            assert!(compares(&something), "{something}");
+        }
+    }
+
+    #[test]
+    fn an_update_mends_what_a_verdict_has_and_goes_on_to_fail_by_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(EXPECTED);
+        let found = json!({"session_score": 5, "totals": {"active": 1}});
+        let update = || updated(&file, &Outcome::Verdict, &found, &found.to_string()).unwrap();
+        let written = || serde_json::from_slice::<Value>(&fs::read(&file).unwrap()).unwrap();
+        fs::write(&file, r#"{"session_score":4,"totals":{"activ":1}}"#).unwrap();
+        for _ in 0..2 {
+            let CaseResult::Failed { differences } = update() else { panic!("nobody has mended `activ`") };
+            assert_eq!(differences[0].message, "a verdict has no such member; did you mean `active`?");
+            assert_eq!(written(), json!({"session_score": 5, "totals": {"activ": 1}}));
+        }
+        fs::write(&file, r#"{"schema":"headcount.verdict/1"}"#).unwrap();
+        assert!(matches!(update(), CaseResult::Updated { no_verdict: None }));
+        assert_eq!(written(), found, "what compares nothing is no shape to keep");
     }
 
     #[test]

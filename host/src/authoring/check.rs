@@ -1,7 +1,7 @@
 //! Whether a file is a policy that works: everything that loading asks of it, and then a trial.
 
 use super::trial::{Trial, answer, builtin, bytes};
-use crate::judge::{Description, Judgement, LoadError, Outcome, Place, Policy, Step, digest, sample};
+use crate::judge::{Description, Judgement, LoadError, Outcome, Place, Policy, Step, Trust, digest, sample};
 use crate::observe::facts::Snapshot;
 use crate::report::{clean, no_verdict};
 use crate::setup::Setup;
@@ -51,6 +51,21 @@ pub fn check(setup: &Setup, place: &Place) -> Result<Vec<Finding>, LoadError> {
         }
     }
     Ok(findings.0)
+}
+
+/// Why a component would be refused wherever it is configured, with which settings ever: it asks for something from outside,
+/// speaks another version, or does not start.
+///
+/// # Errors
+/// When WebAssembly cannot run here at all.
+pub fn refused(setup: &Setup, component: &[u8]) -> Result<Option<Outcome>, LoadError> {
+    let runtime = setup.runtime()?;
+    let mut starts = false;
+    let mut passed = |step, _| starts |= step == Step::Start;
+    let limits = setup.config().limits.into();
+    let loaded = Policy::load_by_steps(&runtime, component, Trust::Untrusted, "", limits, &mut passed);
+    runtime.keep();
+    Ok(loaded.err().filter(|_| !starts))
 }
 
 /// What was found so far.

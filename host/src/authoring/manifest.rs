@@ -1,12 +1,14 @@
 //! `policy.toml`: how a policy is built. The build itself is the author's affair, so any language and tool will do.
 
+use crate::files::read_small_text;
 use anyhow::{anyhow, ensure};
 use serde::Deserialize;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The file's name.
 pub const MANIFEST: &str = "policy.toml";
+/// Its largest size.
+const MAX_FILE: u64 = 64 << 10;
 
 /// What `policy.toml` says.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -36,12 +38,30 @@ impl Manifest {
     pub fn read(project: &Path) -> anyhow::Result<Self> {
         let path = project.join(MANIFEST);
         let file = path.display();
-        let text = fs::read_to_string(&path).map_err(|e| {
+        let text = read_small_text(&path, MAX_FILE).map_err(|e| {
             anyhow!("{file} cannot be read: {e}; `headcount policy new NAME` writes a project that has one")
         })?;
         let manifest: Self = toml::from_str(&text).map_err(|e| anyhow!("{file}: {}", e.message()))?;
         check_name(&manifest.name).map_err(|e| anyhow!("{file}: {e}"))?;
+        manifest.check_output().map_err(|e| anyhow!("{file}: {e}"))?;
         Ok(manifest)
+    }
+
+    /// What is built is moved aside and read: nothing but a file of the project's own may be.
+    fn check_output(&self) -> anyhow::Result<()> {
+        let output = &self.output;
+        let below = output.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        ensure!(
+            below && output.file_name().is_some(),
+            "`output` is {output:?}: it must be a file below the project's folder, as in \"target/policy.wasm\", without `..`"
+        );
+        let component = self.component(Path::new(""));
+        ensure!(
+            !output.components().filter(|part| *part != Component::CurDir).eq(component.components()),
+            "`output` must be another file than {}, which is made of it and may be in use",
+            component.display()
+        );
+        Ok(())
     }
 }
 

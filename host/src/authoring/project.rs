@@ -2,9 +2,10 @@
 //! passes: an author starts from what works.
 
 use super::manifest::check_name;
-use anyhow::{anyhow, bail, ensure};
+use crate::report::clean;
+use anyhow::{bail, ensure};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A file of a project: its path there, and what is in it.
@@ -16,6 +17,14 @@ pub struct Language {
     /// What is typed for it.
     pub name: &'static str,
     files: &'static [File],
+}
+
+#[cfg(test)]
+impl Language {
+    /// A language whose projects have these files.
+    pub(super) fn of(files: &'static [File]) -> Self {
+        Self { name: "test", files }
+    }
 }
 
 /// All languages; the first is the one that is taken where none is named.
@@ -139,13 +148,38 @@ pub fn write(parent: &Path, name: &str, language: &Language) -> anyhow::Result<P
         Err(error) => bail!("{} is in the way ({error}): take another name", project.display()),
     };
     ensure!(found == 0, "{} is there already and not empty: take another name, or remove it", project.display());
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err();
+    let made = project.ancestors().take_while(is_missing).last();
     for (path, content) in language.files.iter().chain([&WIT]).chain(CASES) {
         let path = project.join(path);
         let folder = path.parent().unwrap_or(&project);
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, named(content, name)));
-        written.map_err(|e| anyhow!("{} cannot be written: {e}", path.display()))?;
+        if let Err(error) = written {
+            let left = remove(&project, made).err().map_or(String::new(), |e| format!("; parts of it are left: {e}"));
+            bail!("{} cannot be written: {error}{left}", path.display());
+        }
     }
     Ok(project)
+}
+
+/// Takes away half a project: the folders that were made for it, or all that is in the one that was there and empty.
+fn remove(project: &Path, made: Option<&Path>) -> io::Result<()> {
+    if let Some(made) = made {
+        return if made.exists() { fs::remove_dir_all(made) } else { Ok(()) };
+    }
+    for entry in fs::read_dir(project)? {
+        let path = entry?.path();
+        if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+    }
+    Ok(())
+}
+
+/// A path as it is typed in a shell.
+pub fn typed(path: &Path) -> String {
+    let shown = clean(&path.display().to_string());
+    let shown = if shown.starts_with('-') { format!("./{shown}") } else { shown };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !shown.is_empty() && shown.chars().all(plain) { shown } else { format!("'{}'", shown.replace('\'', r"'\''")) }
 }
 
 /// The content with the project's name in it; what is not text is left as it is.

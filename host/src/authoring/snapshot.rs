@@ -1,15 +1,15 @@
 //! Snapshots: the facts of one session in a file, so that a policy can be tried on them again and again.
 
 use super::cases::SNAPSHOT;
-use super::json::parse;
-use crate::files::{read_small, regular_or_missing};
+use super::json::{parse, read};
+use crate::files::{read_small, replace_private};
 use crate::judge::digest;
 use crate::names::SessionId;
 use crate::observe::facts::Snapshot;
 use crate::report::{DECISION_SCHEMA, clean, clean_facts};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The name and version of the format.
@@ -94,9 +94,9 @@ impl SnapshotFile {
             what + if several { "; wanted one snapshot, or one line of the decision log" } else { "" }
         })?;
         let mut snapshot = match head.schema.as_deref() {
-            Some(SCHEMA) => parse(bytes)?,
+            Some(SCHEMA) => read(bytes)?,
             Some(DECISION_SCHEMA) => {
-                let Decision { facts, policies } = parse(bytes)?;
+                let Decision { facts, policies } = read(bytes)?;
                 Self { judged_by: policies, ..Self::of(facts) }
             }
             Some(other) => return Err(format!("wanted the schema {SCHEMA}, found {}", clean(other))),
@@ -140,14 +140,9 @@ fn consistent(facts: &Snapshot) -> Result<(), String> {
 /// # Errors
 /// When it cannot be written, or something else than a file has its name.
 pub fn record(file: &Path, facts: &Snapshot) -> io::Result<()> {
-    regular_or_missing(file)?;
-    let snapshot = SnapshotFile::of(facts.clone());
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::Builder::new().prefix(".snapshot-").tempfile_in(folder)?;
-    serde_json::to_writer_pretty(&mut new, &snapshot)?;
-    new.write_all(b"\n")?;
-    new.persist(file)?;
-    Ok(())
+    let mut text = serde_json::to_vec_pretty(&SnapshotFile::of(facts.clone()))?;
+    text.push(b'\n');
+    replace_private(file, &text)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A policy on trial: with which settings, and after whom it judges.
 
 use super::json::parse;
+use super::project::typed;
 use super::{MANIFEST, Manifest};
 use crate::config::{self, nearest};
 use crate::files::read_small;
@@ -58,6 +59,12 @@ impl Trial {
             }
         }
     }
+
+    /// The verdict of the policy on trial, if it comes to one.
+    pub fn verdict(&self, facts: &Snapshot) -> Option<Verdict> {
+        let judgement = self.judge(facts).ok().filter(|judgement| answer(judgement).is_ok());
+        judgement?.verdict
+    }
 }
 
 /// What the policy on trial, the last of the chain, came to.
@@ -77,6 +84,17 @@ pub fn builtin(setup: &Setup, settings: &str) -> Place {
     Place { limits: setup.config().limits.into(), settings: settings.into(), ..Place::builtin() }
 }
 
+/// The settings that the built-in policy has in the chain as it is configured; none where it has no place there.
+///
+/// # Errors
+/// None that is known: the configuration has been checked.
+pub fn configured_builtin(setup: &Setup) -> anyhow::Result<Arc<str>> {
+    let chain = setup.config().chain();
+    let builtin = chain.iter().map(|(_, policy)| policy).find(|policy| policy.is_builtin());
+    let place = builtin.map(|policy| Place::new(policy, setup.config().limits)).transpose()?;
+    Ok(place.map_or_else(|| "".into(), |place| place.settings))
+}
+
 /// The place of a policy that is not in the configuration: its file, the project that it is built in, or `builtin`.
 ///
 /// # Errors
@@ -89,8 +107,8 @@ pub fn place(setup: &Setup, file: &Path, settings: Map<String, Value>) -> anyhow
 
 fn built(project: &Path) -> anyhow::Result<PathBuf> {
     let component = Manifest::read(project)?.component(project);
-    let project = clean(&project.display().to_string());
-    anyhow::ensure!(component.exists(), "{project} has not been built: type `headcount policy build {project}`");
+    let (shown, typed) = (clean(&project.display().to_string()), typed(project));
+    anyhow::ensure!(component.exists(), "{shown} has not been built: type `headcount policy build {typed}`");
     Ok(component)
 }
 

@@ -4,6 +4,7 @@ use super::{ERROR, printer};
 use crate::config::{Config, Environment, LoadError, Loaded, load};
 use crate::judge::Outcome;
 use crate::observe::roster::{FileSource, Source as _};
+use crate::report::clean;
 use crate::setup::Setup;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ pub fn run(file: Option<&Path>, command: &Command) -> anyhow::Result<ExitCode> {
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let (file, problems) = match Setup::new(file).map_err(|error| error.downcast::<LoadError>()) {
         Ok(setup) => (setup.loaded.file.clone(), problems(&setup)?),
-        Err(Ok(LoadError::Invalid(problems))) => (None, problems.0.iter().map(ToString::to_string).collect()),
+        Err(Ok(LoadError::Invalid(problems))) => (None, problems.0.iter().map(|p| plain(&p.to_string())).collect()),
         Err(Ok(unreadable)) => return Err(unreadable.into()),
         Err(Err(other)) => return Err(other),
     };
@@ -70,11 +71,20 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     } else if !ok {
         anyhow::bail!(problems.join("\n"));
     } else if let Some(file) = file {
-        printer::line(&format!("{} is sound, and so are the policies and rosters that it names", file.display()))?;
+        printer::line(&format!(
+            "{} is sound, and so are the policies and rosters that it names",
+            clean(&file.display().to_string())
+        ))?;
     } else {
         printer::line("there is no configuration file; all settings are defaults or from the environment")?;
     }
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(ERROR) })
+}
+
+/// A problem's lines without what would reach the terminal. Word by word, because they may be longer than a text of an agent's.
+fn plain(text: &str) -> String {
+    let line = |line: &str| line.split(' ').map(clean).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// What is wrong with the policies and rosters that a sound configuration names.
@@ -88,11 +98,12 @@ fn problems(setup: &Setup) -> anyhow::Result<Vec<String>> {
     let failed = tried.into_iter().enumerate().filter(|(_, policy)| policy.outcome != Outcome::Verdict);
     let policies = failed.map(|(n, policy)| {
         let loaded = if policy.digest.is_empty() { "" } else { "on trial " };
-        format!("{}: policy {}: {loaded}{}", named(n), policy.name, policy.outcome)
+        format!("{}: policy {}: {loaded}{}", clean(&named(n)), clean(&policy.name), clean(&policy.outcome.to_string()))
     });
     let rosters = setup.config().rosters.iter().enumerate().filter_map(|(n, file)| {
         let error = FileSource::new(file.clone()).read().1?;
-        Some(format!("{}: roster {}: {error}", place(format!("rosters[{n}]")), file.display()))
+        let (place, file) = (place(format!("rosters[{n}]")).to_string(), file.display().to_string());
+        Some(format!("{}: roster {}: {}", clean(&place), clean(&file), clean(&error)))
     });
     Ok(policies.chain(rosters).collect())
 }

@@ -79,18 +79,24 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     });
     let now = setup.clock.now().steady;
     let count = |reports: &[Report]| reports.iter().map(|r| r.agents.len()).sum::<usize>();
+    let recorded = match (&args.record, &found) {
+        (Some(file), Ok((_, seen))) => record(file, seen),
+        _ => Ok(()),
+    };
     let noted = Noted {
         command: "status",
         session: asked.map(report::clean),
-        outcome: found.as_ref().map_or_else(QueryError::outcome, |(reports, _)| outcome(reports)),
+        outcome: match (&found, &recorded) {
+            (Err(error), _) => error.outcome(),
+            (_, Err(_)) => Outcome::Failed,
+            (Ok((reports, _)), Ok(())) => outcome(reports),
+        },
         agents: u32::try_from(found.as_ref().map_or(0, |(reports, _)| count(reports))).unwrap_or(u32::MAX),
         micros: query::micros(Some(&tick), now - reporting, now - started),
     };
     note(setup, noted);
     let (reports, seen) = found?;
-    if let Some(file) = &args.record {
-        record(file, &seen)?;
-    }
+    recorded?;
     let code = if args.attention {
         attention(&tick, &seen, &reports, args.json, asked.is_some())?
     } else {

@@ -66,8 +66,8 @@ fn check(facts: &Snapshot, verdict: &Verdict) -> Result<(), String> {
         return Err(format!("{} advices for {agents} agents", verdict.advice.len()));
     }
     for advice in &verdict.advice {
-        if advice.agent.is_some_and(|index| index as usize >= agents) {
-            return Err(format!("advice for agent {:?} of {agents}", advice.agent));
+        if let Some(index) = advice.agent.filter(|&index| index as usize >= agents) {
+            return Err(format!("advice for agent {index} of {agents}"));
         }
     }
     Ok(())

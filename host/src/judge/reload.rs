@@ -7,13 +7,14 @@ use super::load::read;
 use super::{Outcome, Policy, Runtime, Trust, digest, rows, sample};
 use crate::clock::Clock;
 use crate::config::Mode;
+use crate::files::Stamp;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// For how long nothing must happen before files are read: writers take a few steps. But no longer than [`PATIENCE`].
 const QUIET: Duration = Duration::from_millis(200);
@@ -68,14 +69,12 @@ impl Follower {
 }
 
 /// What is remembered of the file of each place.
-struct Files(Vec<Option<Signature>>);
-
-/// What changes when somebody writes a file, or another takes its name: device, number, length and time of change.
-type Signature = (u64, u64, u64, Option<SystemTime>);
+struct Files(Vec<Option<Stamp>>);
 
 impl Files {
     fn of(chain: &[Link]) -> Self {
-        Self(chain.iter().map(signature).collect())
+        let stamp = |link: &Link| Stamp::of(link.place.file.as_ref()?).ok();
+        Self(chain.iter().map(stamp).collect())
     }
 
     /// The places whose files are others than they were.
@@ -85,18 +84,6 @@ impl Files {
         *self = now;
         changed
     }
-}
-
-fn signature(link: &Link) -> Option<Signature> {
-    let found = link.place.file.as_ref()?.metadata().ok()?;
-    #[cfg(unix)]
-    let (device, number) = {
-        use std::os::unix::fs::MetadataExt as _;
-        (found.dev(), found.ino())
-    };
-    #[cfg(not(unix))]
-    let (device, number) = (0, 0);
-    Some((device, number, found.len(), found.modified().ok()))
 }
 
 /// Tells `changed` of what happens in the files' folders, because a file that is replaced is another file. A folder that

@@ -1,73 +1,106 @@
-//! The facts of one agent one by one: where each stands, how people read it, and the agent without it.
+//! The facts of one agent one by one: where each stands, how people read it, and the agent without it. That one is made when it
+//! is asked for: an agent may have thousands of facts.
 
 use crate::observe::facts::Agent;
 use crate::report::clean;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 /// What no policy sees, and what an agent cannot be without.
 const KEPT: [&str; 3] = ["id", "process_id", "terminal"];
 
-/// One fact, and the agent without it.
+/// Facts of one agent that are tried at the most.
+const MAX_FACTS: usize = 300;
+
+/// One fact of an agent, as a place in its JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Fact {
     /// Where it stands, as in `metrics.memory_bytes`.
     pub path: String,
-    /// What it is.
-    pub value: Value,
-    /// The agent without it.
-    pub without: Agent,
+    pointer: String,
+    kind: Kind,
 }
 
-/// All facts of an agent that can be taken away. What holds others comes after what it holds.
-pub(super) fn facts(agent: &Agent) -> serde_json::Result<Vec<Fact>> {
-    let json = serde_json::to_value(agent)?;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// What is no list.
+    Value,
+    /// The nth item of the list.
+    Item(usize),
+    /// The list as a whole.
+    List,
+}
+
+/// All facts of an agent that may be taken away, and how many are left out because they are too many: then the last items of
+/// its lists are. What holds others comes after what it holds, and lists come last, because they may be long.
+pub(super) fn facts(agent: &Value) -> (Vec<Fact>, usize) {
     let mut facts = Vec::new();
-    for (name, value) in json.as_object().into_iter().flatten().filter(|(name, _)| !KEPT.contains(&name.as_str())) {
-        walk(&json, name, &[name], value, &mut facts);
+    for (name, value) in agent.as_object().into_iter().flatten().filter(|(name, _)| !KEPT.contains(&name.as_str())) {
+        walk(name, &format!("/{name}"), value, &mut facts);
     }
-    Ok(facts)
+    facts.sort_by_key(|fact| fact.kind != Kind::Value);
+    let is_item = |fact: &Fact| matches!(fact.kind, Kind::Item(_));
+    let left_out = facts.len().saturating_sub(MAX_FACTS);
+    let mut room = facts.iter().filter(|fact| is_item(fact)).count().saturating_sub(left_out);
+    facts.retain(|fact| {
+        let fits = !is_item(fact) || room > 0;
+        room -= usize::from(fits && is_item(fact));
+        fits
+    });
+    (facts, left_out)
 }
 
-fn walk(agent: &Value, path: &str, keys: &[&str], value: &Value, facts: &mut Vec<Fact>) {
+fn walk(path: &str, pointer: &str, value: &Value, facts: &mut Vec<Fact>) {
+    let fact = |path: String, kind| Fact { path, pointer: pointer.to_owned(), kind };
     match value {
-        Value::Null => return,
+        Value::Null => {}
         Value::Array(items) => {
-            for n in 0..items.len() {
-                let mut fewer = items.clone();
-                let value = fewer.remove(n);
-                try_without(agent, format!("{path}[{n}]"), keys, value, fewer.into(), facts);
-            }
+            facts.extend((0..items.len()).map(|n| fact(format!("{path}[{n}]"), Kind::Item(n))));
             if items.len() > 1 {
-                try_without(agent, path.to_owned(), keys, value.clone(), Value::Array(vec![]), facts);
+                facts.push(fact(path.to_owned(), Kind::List));
             }
-            return;
         }
         Value::Object(members) => {
             for (name, member) in members {
-                walk(agent, &format!("{path}.{name}"), &[keys, &[name]].concat(), member, facts);
+                walk(&format!("{path}.{name}"), &format!("{pointer}/{name}"), member, facts);
             }
+            facts.push(fact(path.to_owned(), Kind::Value));
         }
-        _ => {}
-    }
-    if !try_without(agent, path.to_owned(), keys, value.clone(), Value::Null, facts)
-        && let Some(other) = instead(path, value)
-    {
-        try_without(agent, path.to_owned(), keys, value.clone(), other, facts);
+        _ => facts.push(fact(path.to_owned(), Kind::Value)),
     }
 }
 
-/// Notes the fact if an agent can be without it.
-fn try_without(agent: &Value, path: String, keys: &[&str], value: Value, other: Value, facts: &mut Vec<Fact>) -> bool {
-    let mut json = agent.clone();
-    let place = keys.iter().try_fold(&mut json, |json, key| json.get_mut(key));
-    let Some(place) = place.filter(|there| **there != other) else { return false };
-    *place = other;
-    match serde_json::from_value(json) {
-        Ok(without) => {
-            facts.push(Fact { path, value, without });
-            true
+impl Fact {
+    /// What it is.
+    pub fn value<'a>(&self, agent: &'a Value) -> &'a Value {
+        let there = agent.pointer(&self.pointer).unwrap_or(&Value::Null);
+        if let Kind::Item(n) = self.kind { &there[n] } else { there }
+    }
+
+    /// The agent without it; `None`: an agent cannot be without. The JSON is changed meanwhile, because a copy may be large.
+    pub fn without(&self, agent: &mut Value) -> Option<Agent> {
+        match self.kind {
+            Kind::Value => {
+                let otherwise = instead(&self.path, self.value(agent));
+                [Some(Value::Null), otherwise].into_iter().flatten().find_map(|other| self.with(agent, other))
+            }
+            Kind::List => self.with(agent, Value::Array(Vec::new())),
+            Kind::Item(n) => {
+                let item = agent.pointer_mut(&self.pointer)?.as_array_mut()?.remove(n);
+                let without = Agent::deserialize(&*agent).ok();
+                agent.pointer_mut(&self.pointer)?.as_array_mut()?.insert(n, item);
+                without
+            }
         }
-        Err(_) => false,
+    }
+
+    /// The agent with something else in its place.
+    fn with(&self, agent: &mut Value, other: Value) -> Option<Agent> {
+        let there = agent.pointer_mut(&self.pointer).filter(|there| **there != other)?;
+        let before = std::mem::replace(there, other);
+        let with = Agent::deserialize(&*agent).ok();
+        *agent.pointer_mut(&self.pointer)? = before;
+        with
     }
 }
 
@@ -135,11 +168,18 @@ mod tests {
     #[test]
     fn each_fact_of_an_agent_can_be_taken_away() {
         let agent = &sample::session(1).agents[0];
-        let facts = facts(agent).unwrap();
+        let json = serde_json::to_value(agent).unwrap();
+        let facts = facts(&json).0;
+        let found = |path: &str| {
+            let mut changed = json.clone();
+            let without = facts.iter().find(|fact| fact.path == path)?.without(&mut changed);
+            assert_eq!(changed, json, "{path}");
+            without
+        };
         let without = |path: &str| {
-            let fact = facts.iter().find(|fact| fact.path == path).unwrap_or_else(|| panic!("no {path}"));
-            assert_ne!(&fact.without, agent, "{path}");
-            &fact.without
+            let without = found(path).unwrap_or_else(|| panic!("no {path}"));
+            assert_ne!(&without, agent, "{path}");
+            without
         };
         assert_eq!(without("metrics.memory_bytes").metrics.memory_bytes, None);
         assert_eq!(without("evidence[0]").evidence, []);
@@ -151,8 +191,22 @@ mod tests {
         assert_eq!(without("kind").kind, "");
         // What is not there, or is 0 already, is no fact; neither is what no policy sees.
         for none in ["trend.quiet_ms", "exit_code", "id", "process_id", "evidence"] {
-            assert!(facts.iter().all(|fact| fact.path != none), "{none}");
+            assert_eq!(found(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn of_too_many_facts_the_last_items_of_lists_are_left_out() {
+        let mut agent = serde_json::to_value(&sample::session(1).agents[0]).unwrap();
+        let all = facts(&agent);
+        assert_eq!(all.1, 0);
+        agent["evidence"] = vec![agent["evidence"][0].clone(); 5000].into();
+        let (some, left_out) = facts(&agent);
+        let has = |path: &str| some.iter().any(|fact| fact.path == path);
+        assert_eq!((some.len(), left_out), (300, all.0.len() + 5000 - 300));
+        assert!(has("evidence[0]") && has("evidence") && !has("evidence[4999]") && has("usage.input_tokens"));
+        let first = some.iter().find(|fact| fact.path == "evidence[0]").unwrap();
+        assert_eq!(first.without(&mut agent).unwrap().evidence.len(), 4999);
     }
 
     #[test]

@@ -4,19 +4,22 @@
 //! in it.
 
 mod facts;
+mod search;
+#[cfg(test)]
+mod tests;
 
-use super::trial::{Trial, answer};
-use crate::judge::{AgentVerdict, Check, Verdict};
+pub use search::{Ask, MAX_TIME};
+
+use crate::clock::Clock;
+use crate::judge::{AgentVerdict, Status, Verdict};
 use crate::observe::facts::Snapshot;
-use crate::report::{self, ActivityState, AgentStatus, CheckResult, SessionHealth, clean};
-use facts::{Fact, facts, shown};
+use crate::report::{self, ActivityState, AgentStatus, AgentVerdictView, CheckResult, SessionHealth, clean};
+use search::{Found, Part, Search};
 use serde::Serialize;
 use serde_json::Value;
 
 /// Agents that are explained at the most.
 const MAX_AGENTS: usize = 20;
-/// Judgements that are made at the most.
-const MAX_JUDGEMENTS: usize = 2_000;
 
 /// Why a verdict is as it is.
 #[derive(Debug, Serialize)]
@@ -41,8 +44,12 @@ pub struct Explanation {
     pub judgements: usize,
     /// How many of them came to no verdict, so that they say nothing.
     pub without_verdict: usize,
+    /// How many of the session's agents and sources were not taken away.
+    pub session_facts_left_out: usize,
     /// Whether all was tried; otherwise there may be more facts that led to it.
     pub complete: bool,
+    /// Why trying stopped before all agents were explained.
+    pub stopped: Option<Stopped>,
 }
 
 /// Why an agent is judged as it is.
@@ -62,6 +69,20 @@ pub struct AgentExplanation {
     pub because: Vec<Because>,
     /// Its checks that did not pass.
     pub checks: Vec<Explained>,
+    /// How many of its facts were not tried: it has too many, or trying stopped before.
+    pub facts_left_out: usize,
+}
+
+/// Why trying stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// No more agents are explained.
+    Agents,
+    /// No more judgements are made.
+    Judgements,
+    /// It has taken long enough.
+    Time,
 }
 
 /// Why a check came out as it did.
@@ -87,32 +108,35 @@ pub struct Because {
     pub shown: String,
 }
 
-/// Explains the verdict that the policy on trial came to.
+/// Explains the verdict that a policy came to, by asking it again.
 ///
 /// # Errors
 /// None that is known: facts can be written as JSON.
-pub fn explain(trial: &Trial, facts: &Snapshot, verdict: &Verdict) -> serde_json::Result<Explanation> {
+pub fn explain(ask: Ask, clock: &dyn Clock, facts: &Snapshot, verdict: &Verdict) -> serde_json::Result<Explanation> {
     let view = report::verdict(facts, verdict);
-    let mut search = Search { trial, facts: facts.clone(), judgements: 0, without_verdict: 0 };
-    let noteworthy: Vec<usize> = (0..facts.agents.len()).filter(|&n| is_noteworthy(&verdict.agents[n])).collect();
+    let mut search = Search::new(ask, clock, facts);
+    let (noteworthy, others): (Vec<usize>, Vec<usize>) = worst_first(verdict);
+    let in_order = noteworthy.iter().chain(&others).map(|&n| Part::Agent(n));
+    let unread = (0..facts.sources.len()).filter(|&n| facts.sources[n].error.is_some()).map(Part::Source);
+    let mut parts = unread.chain(in_order).collect::<Vec<_>>().into_iter();
+    let mut found = Found::of(&verdict.checks);
+    // The session comes first, and what is left for it when its agents have been explained.
+    search.session(verdict, &mut parts, 2, &mut found);
     let mut agents = Vec::new();
     for &n in noteworthy.iter().take(MAX_AGENTS) {
-        let Some(found) = search.agent(n, &verdict.agents[n])? else { break };
-        let view = &view.agents[n];
-        let checks = view.check_results.iter().cloned().zip(found.checks);
-        agents.push(AgentExplanation {
-            agent_id: view.agent_id.clone(),
-            agent_name: clean(&facts.agents[n].name),
-            status: view.status,
-            activity: view.activity.state,
-            reason: view.activity.reason.clone(),
-            because: found.state,
-            checks: checks.map(|(check, causes)| causes.explain(check)).collect(),
-        });
+        if search.stopped(1).is_some() {
+            break;
+        }
+        let (found, facts_left_out) = search.agent(n, &verdict.agents[n])?;
+        agents.push(agent(&view.agents[n], &facts.agents[n].name, found, facts_left_out));
     }
-    let (found, tried_all) = search.session(verdict);
+    search.session(verdict, &mut parts, 1, &mut found);
     let checks = view.session_checks.into_iter().zip(found.checks);
     let agents_left_out = noteworthy.len() - agents.len();
+    let session_facts_left_out = parts.len();
+    let cut_short = agents.len() < noteworthy.len().min(MAX_AGENTS) || session_facts_left_out > 0;
+    let ran_out = search.stopped(1).filter(|_| cut_short || agents.last().is_some_and(|last| last.facts_left_out > 0));
+    let stopped = ran_out.or((agents_left_out > 0).then_some(Stopped::Agents));
     Ok(Explanation {
         schema: "headcount.explanation/1",
         session_id: facts.session.id.clone(),
@@ -120,148 +144,46 @@ pub fn explain(trial: &Trial, facts: &Snapshot, verdict: &Verdict) -> serde_json
         session_score: view.session_score,
         because: found.state,
         session_checks: checks.map(|(check, causes)| causes.explain(check)).collect(),
-        agents,
-        agents_left_out,
+        session_facts_left_out,
         judgements: search.judgements,
         without_verdict: search.without_verdict,
-        complete: tried_all && agents_left_out == 0,
+        complete: stopped.is_none() && agents.iter().all(|agent| agent.facts_left_out == 0),
+        stopped,
+        agents,
+        agents_left_out,
     })
 }
 
-fn is_noteworthy(agent: &AgentVerdict) -> bool {
-    agent.status != crate::judge::Status::Active || !agent.checks.is_empty()
-}
-
-/// What led to an agent's or a session's state and to each of its checks.
-struct Found {
-    state: Vec<Because>,
-    checks: Vec<Causes>,
-}
-
-/// What led to a check, and what has a part in its value.
-#[derive(Clone, Default)]
-struct Causes {
-    because: Vec<Because>,
-    together: Vec<Because>,
-}
-
-impl Causes {
-    fn explain(self, check: CheckResult) -> Explained {
-        let Self { because, together } = self;
-        let together = if because.is_empty() { together } else { Vec::new() };
-        Explained { check, because, together }
-    }
-}
-
-impl Found {
-    fn of(checks: &[Check]) -> Self {
-        Self { state: Vec::new(), checks: vec![Causes::default(); checks.len()] }
-    }
-
-    /// Notes what is otherwise without a fact. Of a fact that holds others, only where none of those decides by itself.
-    fn note(&mut self, because: &Because, state_differs: bool, before: &[Check], after: &[Check]) {
-        let add = |list: &mut Vec<Because>| {
-            let is_inside = |known: &Because| {
-                known.fact.strip_prefix(&because.fact).is_some_and(|rest| rest.starts_with(['.', '[']))
-            };
-            if !list.iter().any(is_inside) {
-                list.push(because.clone());
-            }
+/// Which agents there is something to explain of, those in the worst state first; and the others.
+fn worst_first(verdict: &Verdict) -> (Vec<usize>, Vec<usize>) {
+    let (mut noteworthy, others): (Vec<usize>, Vec<usize>) =
+        (0..verdict.agents.len()).partition(|&n| is_noteworthy(&verdict.agents[n]));
+    noteworthy.sort_by_key(|&n| {
+        let AgentVerdict { status, score, .. } = &verdict.agents[n];
+        let rank = match status {
+            Status::Failed => 0,
+            Status::Degraded => 1,
+            _ => 2,
         };
-        if state_differs {
-            add(&mut self.state);
-        }
-        for (check, causes) in before.iter().zip(&mut self.checks) {
-            if named(before, &check.name, |check| check.outcome) != named(after, &check.name, |check| check.outcome) {
-                add(&mut causes.because);
-            } else if named(before, &check.name, |check| check.value) != named(after, &check.name, |check| check.value)
-            {
-                add(&mut causes.together);
-            }
-        }
+        (rank, *score)
+    });
+    (noteworthy, others)
+}
+
+fn agent(view: &AgentVerdictView, name: &str, found: Found, facts_left_out: usize) -> AgentExplanation {
+    let checks = view.check_results.iter().cloned().zip(found.checks);
+    AgentExplanation {
+        agent_id: view.agent_id.clone(),
+        agent_name: clean(name),
+        status: view.status,
+        activity: view.activity.state,
+        reason: view.activity.reason.clone(),
+        because: found.state,
+        checks: checks.map(|(check, causes)| causes.explain(check)).collect(),
+        facts_left_out,
     }
 }
 
-/// Something of the checks that have this name; most often there is but one.
-fn named<T>(checks: &[Check], name: &str, of: impl Fn(&Check) -> T) -> Vec<T> {
-    checks.iter().filter(|check| check.name == name).map(of).collect()
-}
-
-struct Search<'t> {
-    trial: &'t Trial,
-    facts: Snapshot,
-    judgements: usize,
-    without_verdict: usize,
-}
-
-impl Search<'_> {
-    fn left(&self) -> usize {
-        MAX_JUDGEMENTS - self.judgements
-    }
-
-    /// What the policy says of the facts as they are now; `None`: nothing.
-    fn judge(&mut self) -> Option<Verdict> {
-        self.judgements += 1;
-        let judgement = self.trial.judge(&self.facts).ok();
-        let judgement = judgement.filter(|judgement| answer(judgement).is_ok());
-        self.without_verdict += usize::from(judgement.is_none());
-        judgement?.verdict
-    }
-
-    /// What led to the verdict on one agent; `None` where that would take more judgements than are left.
-    fn agent(&mut self, n: usize, before: &AgentVerdict) -> serde_json::Result<Option<Found>> {
-        let all = facts(&self.facts.agents[n])?;
-        if all.len() > self.left() {
-            return Ok(None);
-        }
-        let mut found = Found::of(&before.checks);
-        for Fact { path, value, without } in all {
-            let with = std::mem::replace(&mut self.facts.agents[n], without);
-            let after = self.judge();
-            self.facts.agents[n] = with;
-            if let Some(after) = after.as_ref().and_then(|verdict| verdict.agents.get(n)) {
-                let differs = (before.status, before.activity) != (after.status, after.activity);
-                let shown = shown(&path, &value, self.facts.now_ms);
-                found.note(&Because { fact: path, value, shown }, differs, &before.checks, &after.checks);
-            }
-        }
-        Ok(Some(found))
-    }
-
-    /// Which agents, and which sources that failed, led to the session's health and checks; and whether all were tried.
-    fn session(&mut self, before: &Verdict) -> (Found, bool) {
-        let mut found = Found::of(&before.checks);
-        for n in 0..self.facts.agents.len() {
-            if self.left() == 0 {
-                return (found, false);
-            }
-            let agent = self.facts.agents.remove(n);
-            let after = self.judge();
-            let because = Because {
-                fact: format!("agents[{n}]"),
-                value: agent.id.as_str().into(),
-                shown: format!("{} ({})", clean(&agent.name), agent.id),
-            };
-            self.facts.agents.insert(n, agent);
-            note_session(&mut found, &because, before, after);
-        }
-        for n in 0..self.facts.sources.len() {
-            let Some(error) = self.facts.sources[n].error.take() else { continue };
-            if self.left() == 0 {
-                return (found, false);
-            }
-            let after = self.judge();
-            let shown = format!("{}: {}", clean(&self.facts.sources[n].name), clean(&error));
-            let because = Because { fact: format!("sources[{n}].error"), value: clean(&error).into(), shown };
-            self.facts.sources[n].error = Some(error);
-            note_session(&mut found, &because, before, after);
-        }
-        (found, true)
-    }
-}
-
-fn note_session(found: &mut Found, because: &Because, before: &Verdict, after: Option<Verdict>) {
-    if let Some(after) = after {
-        found.note(because, before.health != after.health, &before.checks, &after.checks);
-    }
+fn is_noteworthy(agent: &AgentVerdict) -> bool {
+    agent.status != Status::Active || !agent.checks.is_empty()
 }

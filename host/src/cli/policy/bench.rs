@@ -1,7 +1,7 @@
 //! `headcount policy bench`.
 
 use super::SETTINGS;
-use crate::authoring::bench::{self, Costs, NoCosts, Times};
+use crate::authoring::bench::{self, Costs, NoCosts, Times, all_verdicts};
 use crate::authoring::snapshot::SnapshotFile;
 use crate::authoring::trial::{must_exist, place, settings};
 use crate::cli::printer;
@@ -9,6 +9,7 @@ use crate::judge::sample;
 use crate::report::no_verdict;
 use crate::setup::Setup;
 use owo_colors::OwoColorize as _;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,14 +59,21 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         printer::write(&text(&costs))?;
     }
-    let judged = costs.outcomes.get("verdict").copied().unwrap_or_default();
-    Ok(ExitCode::from(u8::from(judged < costs.rounds)))
+    Ok(ExitCode::from(u8::from(!costs.is_well())))
 }
 
 fn text(costs: &Costs) -> String {
     let times = |times: &Times| format!("p50 {} µs, p99 {} µs", times.p50, times.p99);
     let load = &costs.load_micros;
-    let outcomes: Vec<_> = costs.outcomes.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let outcomes = |outcomes: &BTreeMap<&str, u32>| {
+        outcomes.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    };
+    let builtin = if all_verdicts(&costs.builtin_outcomes) {
+        String::new()
+    } else {
+        format!(" (not all are verdicts: {})", outcomes(&costs.builtin_outcomes))
+    };
+    let ratio = costs.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}, the median of the rounds"));
     let detail = costs.detail.as_deref().map(|detail| format!(" ({detail})")).unwrap_or_default();
     let growth = costs.resident_growth_bytes;
     let growth =
@@ -74,10 +82,10 @@ fn text(costs: &Costs) -> String {
         ("rounds", format!("{} of {} agents", costs.rounds, costs.agents)),
         ("load", format!("{} µs compiled anew, {} µs once it is compiled", load.compiled_anew, load.compiled_before)),
         ("judgement", times(&costs.micros)),
-        ("built-in", times(&costs.builtin_micros)),
-        ("ratio", format!("{:.2}, the median of the rounds", costs.ratio)),
+        ("built-in", times(&costs.builtin_micros) + &builtin),
+        ("ratio", ratio),
         ("memory", format!("{} KiB at the most", costs.memory_bytes / 1024)),
-        ("outcomes", outcomes.join(", ") + &detail),
+        ("outcomes", outcomes(&costs.outcomes) + &detail),
         ("headcount", format!("its own memory grew by {growth}")),
     ];
     let lines = lines.map(|(name, value)| format!("  {name:<10}{value}\n")).concat();

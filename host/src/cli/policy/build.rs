@@ -1,9 +1,11 @@
 //! `headcount policy build`.
 
-use crate::authoring::build::component;
+use crate::authoring::build::{Built, build};
+use crate::authoring::check::refused;
 use crate::cli::printer;
 use crate::judge::digest;
-use std::fs;
+use crate::report::no_verdict;
+use crate::setup::Setup;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,9 +16,15 @@ pub struct Args {
     project: PathBuf,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let path = component(&args.project)?;
-    let bytes = fs::read(&path).map_err(|e| anyhow::anyhow!("{} cannot be read: {e}", path.display()))?;
-    printer::line(&format!("{}  {} bytes  sha256 {}", path.display(), bytes.len(), digest(&bytes)))?;
+pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
+    let built = build(&args.project)?;
+    let Built { component, path } = &built;
+    if let Some(outcome) = refused(setup, component)? {
+        let detail = no_verdict(&outcome).detail;
+        printer::line(&format!("{} is not written, because it would be refused: {detail}", path.display()))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    built.write()?;
+    printer::line(&format!("{}  {} bytes  sha256 {}", path.display(), component.len(), digest(component)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -17,15 +17,15 @@ use std::process::ExitCode;
 pub enum Command {
     /// Writes a project to start from; it works as it is
     New(new::Args),
-    /// Builds a project's policy
+    /// Builds a project's policy; what would be refused is not written
     Build(build::Args),
-    /// Says whether a file is a policy that works, step by step
+    /// Says whether a file is a policy that works, step by step, also after the built-in policy with its default settings
     Check(check::Args),
     /// Has a policy judge the facts of one session
     Run(run::Args),
     /// Tries a policy on cases: what it is to make of which facts
     Test(test::Args),
-    /// Measures what a policy costs, beside the built-in policy
+    /// Measures what a policy costs, beside the built-in policy with its default settings
     Bench(bench::Args),
     /// Lists who judges, here and in the servers that run
     List(list::Args),
@@ -38,7 +38,7 @@ pub fn run(config: Option<&Path>, command: Command) -> anyhow::Result<ExitCode> 
     let setup = || Setup::new(config);
     match command {
         Command::New(args) => new::run(&args),
-        Command::Build(args) => build::run(&args),
+        Command::Build(args) => build::run(&setup()?, &args),
         Command::Check(args) => check::run(&setup()?, &args),
         Command::Run(args) => run::run(&setup()?.without_decisions(), args),
         Command::Test(args) => test::run(&setup()?, &args),

@@ -2,6 +2,7 @@
 
 use crate::authoring::project::{self, LANGUAGES};
 use crate::cli::printer;
+use crate::report::clean;
 use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -26,11 +27,11 @@ fn languages() -> PossibleValuesParser {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let language = LANGUAGES.iter().find(|language| language.name == args.lang).context("a language of the list")?;
     let project = project::write(&args.dir.clone().unwrap_or_default(), &args.name, language)?;
-    let project = project.display();
-    printer::line(&format!("{project} is a policy that works; its README.md says what to edit. Next:"))?;
-    printer::line(&format!("  headcount policy test {project}     # builds it and tries it on its cases"))?;
+    let (shown, typed) = (clean(&project.display().to_string()), project::typed(&project));
+    printer::line(&format!("{shown} is a policy that works; its README.md says what to edit. Next:"))?;
+    printer::line(&format!("  headcount policy test {typed}     # builds it and tries it on its cases"))?;
     printer::line(&format!(
-        "  headcount policy build {project}    # makes {project}/{}.wasm, for the configuration",
+        "  headcount policy build {typed}    # makes {shown}/{}.wasm, for the configuration",
         args.name
     ))?;
     Ok(ExitCode::SUCCESS)

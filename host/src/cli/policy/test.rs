@@ -3,6 +3,7 @@
 use crate::authoring::MANIFEST;
 use crate::authoring::build::for_trial;
 use crate::authoring::cases::{CaseResult, Tested, Tester, find};
+use crate::authoring::trial::{must_exist, place};
 use crate::cli::printer;
 use crate::report::clean;
 use crate::setup::Setup;
@@ -14,15 +15,15 @@ use std::process::ExitCode;
 
 /// What a case is, for the help text.
 const LEGEND: &str = "A case is a folder with `snapshot.json` (what `headcount status --record` saves), `expected.json` and, where the policy takes \
-    settings, `settings.json`. The policy judges the snapshot after the built-in policy, or alone where the snapshot has `\"alone\": true` \
+    settings, `settings.json`. The policy judges the snapshot after the built-in policy with its default settings, or alone where the snapshot has `\"alone\": true` \
     beside its `\"schema\"`. `expected.json` holds what `headcount policy run --json` is to say: members that it leaves out are not \
-    compared, lists are compared whole, numbers need be within 0.005.";
+    compared, lists are compared whole, numbers need be within 0.005. One that compares nothing fails.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = LEGEND)]
 pub struct Args {
     /// A project with a `policy.toml`, whose cases are in its folder `cases`; or a folder of cases
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
     /// Try this policy, a component's file or `builtin`, instead of building the project's
     #[arg(long, value_name = "FILE")]
@@ -47,7 +48,10 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let cases = find(&if is_project { args.folder.join("cases") } else { args.folder.clone() })?;
     let built;
     let policy = match &args.policy {
-        Some(policy) => policy.as_path(),
+        Some(policy) => {
+            must_exist(&place(setup, policy, serde_json::Map::new())?)?;
+            policy.as_path()
+        }
         None if is_project => {
             built = for_trial(&args.folder)?;
             built.path()
@@ -80,7 +84,10 @@ fn print(case: &Tested) -> std::io::Result<()> {
     let name = &case.name;
     match &case.result {
         CaseResult::Passed => printer::line(&format!("{}         {name}", "ok".green())),
-        CaseResult::Updated => printer::line(&format!("{}    {name}", "updated".yellow())),
+        CaseResult::Updated { no_verdict } => {
+            let said = no_verdict.as_ref().map_or(String::new(), |said| format!("  ({})", clean(said)));
+            printer::line(&format!("{}    {name}{said}", "updated".yellow()))
+        }
         CaseResult::Unchanged => printer::line(&format!("unchanged  {name}")),
         CaseResult::Error { error } => {
             printer::line(&format!("{}      {name}\n             {}", "error".red(), clean(error)))

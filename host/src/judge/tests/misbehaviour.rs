@@ -81,7 +81,7 @@ fn a_verdict_that_cannot_be_true_is_refused_and_says_what() {
         ("score-101", "score 101"),
         ("one-agent-more", "it has 3 agents, the facts have 2"),
         ("wrong-counts", "it counts 1 failed agents where its own list has 0"),
-        ("advice-for-nobody", "advice for agent Some(2) of 2"),
+        ("advice-for-nobody", "advice for agent 2 of 2"),
         ("many-checks", "65 checks; 64 are allowed"),
     ] {
         let outcome = misbehave(what);
