@@ -106,10 +106,10 @@ fn endless() -> ! {
     }
 }
 
-/// A tenth of a second or so of work, which ends.
+/// Some tenths of a second of work, which ends.
 fn work() {
     let mut x = 0u64;
-    for _ in 0..70_000_000 {
+    for _ in 0..400_000_000 {
         x = std::hint::black_box(x.wrapping_add(1));
     }
 }
