@@ -70,7 +70,8 @@ pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Fi
     let turn_end = turn_end(agent, now_ms);
     let newest = |known_only: bool| {
         let candidates = agent.evidence.iter().filter(|evidence| {
-            let is_over = evidence.source == Source::Hook && turn_end.is_some_and(|end| evidence.at_ms < end);
+            let is_over =
+                evidence.source == Source::Hook && turn_end.is_some_and(|end| evidence.at_ms.min(now_ms) < end);
             !is_over && (!known_only || evidence.claim != Claim::Unknown)
         });
         // Of equals the last is taken, hence the reversal: it is to be the first in the list.
@@ -85,12 +86,13 @@ pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Fi
     Finding { known, unknown_word }
 }
 
-/// When the last turn ended by the agent's transcript, if that is the last the transcript says.
+/// When the last turn ended by the agent's transcript, if that is the last the transcript says. An end that is dated ahead
+/// is none: nobody can tell what came after it.
 fn turn_end(agent: &Agent, now_ms: u64) -> Option<u64> {
     let transcript = agent.evidence.iter().filter(|evidence| evidence.source == Source::Transcript);
     let last = transcript.rev().max_by_key(|evidence| evidence.at_ms.min(now_ms))?;
     let has_ended = matches!(last.claim, Claim::Idle | Claim::Finished | Claim::Failed);
-    has_ended.then_some(last.at_ms.min(now_ms))
+    (has_ended && last.at_ms <= now_ms).then_some(last.at_ms)
 }
 
 fn rank(source: Source) -> u8 {
@@ -119,6 +121,11 @@ fn ended<'a>(agent: &Agent) -> Option<State<'a>> {
 
 /// The state that follows from `newest`, the statement that decides.
 fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Settings) -> State<'a> {
+    let is_over = matches!(newest.claim, Claim::Finished | Claim::Failed);
+    if agent.process == ProcessState::Stopped && !is_over {
+        // Whatever it says, it can neither work nor take an answer.
+        return stopped();
+    }
     if newest.claim == Claim::Working
         && let Some(state) = stalled(agent, newest, now_ms, settings)
     {
@@ -170,9 +177,6 @@ fn since(agent: &Agent, newest: &Evidence, now_ms: u64) -> u64 {
 
 /// The state of an agent that claims to work and does not.
 fn stalled<'a>(agent: &Agent, claim: &Evidence, now_ms: u64, settings: &Settings) -> Option<State<'a>> {
-    if agent.process == ProcessState::Stopped {
-        return Some(stopped());
-    }
     let age_ms = now_ms.saturating_sub(claim.at_ms);
     let silent_ms = watched(agent)?.quiet_ms.min(age_ms);
     (silent_ms >= settings.stall_after).then(|| State {

@@ -152,13 +152,13 @@ proptest! {
     }
 
     #[test]
-    fn waiting_ends_only_by_newer_evidence_or_death(agent in agent(), word in text(), age_ms in 0..NOW) {
+    fn waiting_ends_only_by_newer_evidence_a_stop_or_death(agent in agent(), word in text(), age_ms in 0..NOW) {
         let mut waiting = agent;
         waiting.evidence.retain(|evidence| evidence.at_ms.min(NOW) < NOW - age_ms);
         waiting.evidence.push(Evidence { source: Source::OwnRecord, claim: Claim::Waiting, word, detail: None, at_ms: NOW - age_ms });
-        let dead = matches!(waiting.process, ProcessState::Gone | ProcessState::Zombie);
+        let takes_no_answer = matches!(waiting.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::Stopped);
         let verdict = verdict(&snapshot(vec![waiting]), "").agents.remove(0);
-        prop_assert_eq!(verdict.activity == Activity::WaitingForInput, !dead);
+        prop_assert_eq!(verdict.activity == Activity::WaitingForInput, !takes_no_answer);
     }
 }
 

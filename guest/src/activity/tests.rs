@@ -274,7 +274,9 @@ fn a_stopped_process_does_not_work_whatever_it_says() {
     let expected = is(Activity::Stalled, "stopped by a signal; SIGCONT continues it", None, Process, false);
     assert_eq!(stopped(vec![]), expected);
     assert_eq!(stopped(vec![said(OwnRecord, Working, "busy", 0)]), expected);
-    assert_eq!(stopped(vec![said(OwnRecord, Waiting, "waiting", 0)]).0, Activity::WaitingForInput);
+    assert_eq!(stopped(vec![said(OwnRecord, Waiting, "waiting", 0)]), expected);
+    assert_eq!(stopped(vec![said(OwnRecord, Idle, "idle", 0)]), expected);
+    assert_eq!(stopped(vec![said(OwnRecord, Finished, "done", 0)]).0, Activity::Finished);
 }
 
 #[test]
@@ -321,6 +323,17 @@ fn a_statement_from_the_future_is_one_of_now() {
     let ahead = Evidence { at_ms: u64::MAX, ..said(Hook, Idle, "Stop", 0) };
     let agent = agent_that("a", vec![ahead, said(OwnRecord, Working, "busy", 0)]);
     assert_eq!(shown(&agent), is(Activity::Working, "busy", 0, OwnRecord, false));
+}
+
+#[test]
+fn an_end_that_is_dated_ahead_hides_no_question() {
+    let ahead = Evidence { at_ms: NOW + 60 * MINUTE, ..said(Transcript, Idle, "end_turn", 0) };
+    let asks = said(Hook, Waiting, "PermissionRequest", 1000);
+    let agent = agent_that("a", vec![asks, ahead]);
+    assert_eq!(shown(&agent), is(Activity::WaitingForInput, "PermissionRequest", 1000, Hook, false));
+    let asks_ahead = Evidence { at_ms: NOW + MINUTE, ..said(Hook, Waiting, "PermissionRequest", 0) };
+    let agent = agent_that("a", vec![asks_ahead, said(Transcript, Idle, "end_turn", 0)]);
+    assert_eq!(shown(&agent), is(Activity::WaitingForInput, "PermissionRequest", 0, Hook, false));
 }
 
 #[test]
