@@ -269,4 +269,10 @@ fn status_shows_only_those_who_need_somebody() {
     let ids: Vec<_> = sessions.as_array().unwrap().iter().map(|session| &session["session_id"]).collect();
     assert!(all.code == Some(1) && ids.contains(&&"docs".into()) && !ids.contains(&&"shop".into()), "{ids:?}");
     assert_eq!(ask(&["shop", "--only", "failed"]).code, Some(64));
+    let unread = world.write("unread.toml", "[[sess");
+    let unknown = ask(&["shop", "--roster", unread.to_str().unwrap()]);
+    assert!(unknown.code == Some(1) && unknown.stdout.contains("is not known"), "{unknown:#?}");
+    let nobody_judges = world.write("nobody.toml", "[[policy]]\npath = \"builtin\"\nenabled = false\n");
+    let unknown = ask(&["shop", "--config", nobody_judges.to_str().unwrap()]);
+    assert!(unknown.code == Some(1) && unknown.stdout.contains("is not known"), "{unknown:#?}");
 }

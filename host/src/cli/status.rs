@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = report::DEFAULT_LIMIT as u64,
           value_parser = clap::value_parser!(u64).range(1..=report::MAX_LIMIT as u64))]
     limit: u64,
-    /// Show only who needs somebody; exit code 1 if anyone does, 0 if nobody (JSON: schema headcount.attention/1, or
+    /// Show only who needs somebody; exit code 1 if anyone does or it is not known, 0 if nobody (JSON: schema headcount.attention/1, or
     /// headcount.attentions/1 without a session)
     #[arg(long, conflicts_with_all = ["only", "limit"])]
     attention: bool,
@@ -56,7 +56,7 @@ struct Reports {
     sources: Vec<SourceReport>,
 }
 
-/// Who needs somebody, in all sessions where anyone does.
+/// Who needs somebody, in all sessions where anyone does, or where that is not known.
 #[derive(Serialize)]
 struct Attentions {
     schema: &'static str,
@@ -151,25 +151,30 @@ fn attention(tick: &Tick, seen: &[&Arc<Seen>], reports: &[Report], json: bool, o
     let needs = |seen: &&Arc<Seen>| seen.standing().attention(seen.standing().pressing());
     let mut all: Vec<AttentionReport> = seen.iter().map(needs).collect();
     let anybody = all.iter().any(|attention| !attention.needs.is_empty());
+    let judged = all.iter().all(|attention| attention.session_health != SessionHealth::Unknown);
+    let known = judged && all_read(tick);
     if json && one {
         printer::json(&all.remove(0))?;
     } else if json {
-        all.retain(|attention| !attention.needs.is_empty());
+        all.retain(|attention| !attention.needs.is_empty() || attention.session_health == SessionHealth::Unknown);
         printer::json(&Attentions { schema: "headcount.attentions/1", sessions: all, sources: sources(tick) })?;
     } else {
-        printer::write(&table::attention(&all, reports))?;
+        printer::write(&table::attention(&all, reports, known))?;
         printer::write(&table::unread(&sources(tick)))?;
     }
-    Ok(ExitCode::from(u8::from(anybody)))
+    Ok(ExitCode::from(u8::from(anybody || !known)))
 }
 
 fn sources(tick: &Tick) -> Vec<SourceReport> {
     tick.sources.iter().map(report::source).collect()
 }
 
+fn all_read(tick: &Tick) -> bool {
+    tick.sources.iter().all(|source| source.error.is_none())
+}
+
 /// 0 only where all is known to be well: what could not be read may have agents that are not.
 fn exit_code(tick: &Tick, reports: &[Report]) -> ExitCode {
     let well = |r: &Report| matches!(r.session_health, SessionHealth::Healthy | SessionHealth::Empty);
-    let known = tick.sources.iter().all(|s| s.error.is_none());
-    ExitCode::from(u8::from(!(known && reports.iter().all(well))))
+    ExitCode::from(u8::from(!(all_read(tick) && reports.iter().all(well))))
 }

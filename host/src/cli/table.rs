@@ -64,8 +64,9 @@ pub fn report(report: &Report, view: &View) -> String {
     out
 }
 
-/// Who needs somebody, in each session where anyone does, or where nobody can say.
-pub fn attention(all: &[AttentionReport], reports: &[Report]) -> String {
+/// Who needs somebody, in each session where anyone does, or where nobody can say. `known`: whether all could be read and
+/// judged.
+pub fn attention(all: &[AttentionReport], reports: &[Report], known: bool) -> String {
     let mut out = String::new();
     for (attention, report) in all.iter().zip(reports) {
         if attention.needs.is_empty() && report.session_health != SessionHealth::Unknown {
@@ -79,7 +80,12 @@ pub fn attention(all: &[AttentionReport], reports: &[Report]) -> String {
         }
         out.push_str(&judges(report));
     }
-    if out.is_empty() { "Nobody needs you.\n".to_owned() } else { out }
+    if !known {
+        out.push_str("Whether anybody else needs you is not known.\n");
+    } else if out.is_empty() {
+        out.push_str("Nobody needs you.\n");
+    }
+    out
 }
 
 /// What there is to say of the policies: who has failed, who works with an old file, and what those in shadow mode would say.
