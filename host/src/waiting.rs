@@ -23,7 +23,12 @@ pub struct Waiting {
     known: Mark,
     /// Who has left since the look before.
     left: Vec<Need>,
+    /// In how many looks in a row, all of which could see everything, the session was not there.
+    absent: u32,
 }
+
+/// In so many looks a session must not be there to have ended: a roster that is written anew is empty for a moment.
+const ENDED_AFTER: u32 = 2;
 
 /// What came of waiting.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -47,7 +52,7 @@ impl Waiting {
         let (tick, following) = monitor.follow().await?;
         let last = Arc::clone(query::find(&tick, asked)?);
         let known = since.unwrap_or_else(|| last.standing().quiet_mark());
-        Ok(Self { following, last, known, left: Vec::new() })
+        Ok(Self { following, last, known, left: Vec::new(), absent: 0 })
     }
 
     /// Waits until somebody needs somebody, or the session ends. It may be dropped half way and called again.
@@ -62,7 +67,15 @@ impl Waiting {
                 return Ok(self.answer(needs, false, false));
             }
             let tick = self.following.next().await?;
-            let Some(seen) = tick.session(self.session_id()) else { return Ok(self.answer(vec![], false, true)) };
+            let Some(seen) = tick.session(self.session_id()) else {
+                let all_read = tick.sources.iter().all(|source| source.error.is_none());
+                self.absent = if all_read { self.absent + 1 } else { 0 };
+                if self.absent >= ENDED_AFTER {
+                    return Ok(self.answer(vec![], false, true));
+                }
+                continue;
+            };
+            self.absent = 0;
             self.left = seen.standing().left_since(self.last.standing());
             // What has passed and comes again has begun anew.
             self.known.keep_only(&seen.standing().mark());

@@ -90,6 +90,31 @@ async fn the_end_of_the_session_is_told() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_gone_for_one_look_has_not_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let roster = dir.path().join("r.toml");
+    declare(&roster, &["one"]);
+    // There is time enough between two looks to write the roster anew.
+    let monitor = monitor(&roster, Duration::from_secs(1));
+    let now = Waiting::begin(&monitor, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
+    let mut waiting = Waiting::begin(&monitor, "s", Some(now)).await.unwrap();
+    declare(&roster, &[]);
+    let gone_once = async {
+        while waiting.absent == 0 {
+            assert!(timeout(Duration::from_millis(100), waiting.until_needed()).await.is_err(), "it was gone once");
+        }
+    };
+    timeout(PATIENCE, gone_once).await.unwrap();
+    declare(&roster, &["one", "two"]);
+    let told = timeout(PATIENCE, waiting.until_needed()).await.unwrap().unwrap();
+    assert_eq!((names(&told), told.session_ended), (vec!["two"], false));
+    let mut waiting = Waiting::begin(&monitor, "s", Some(told.attention.mark)).await.unwrap();
+    std::fs::write(&roster, "[[sess").unwrap();
+    let unread = timeout(Duration::from_secs(4), waiting.until_needed());
+    assert!(unread.await.is_err(), "a roster that cannot be read says nothing of its end");
+}
+
+#[tokio::test]
 async fn many_who_wait_make_no_work_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let roster = dir.path().join("r.toml");
