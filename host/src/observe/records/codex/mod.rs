@@ -7,7 +7,7 @@ use super::follow::Followed;
 use super::{Records, Subject, Testimony};
 use crate::clock::Moment;
 use crate::files::open_itself;
-use crate::observe::facts::{Claim, Usage};
+use crate::observe::facts::{Claim, Evidence, Usage};
 use crate::observe::processes::OpenFiles;
 use rollout::Rollout;
 use std::collections::{BTreeSet, HashMap};
@@ -66,10 +66,11 @@ impl Codex {
         let mut working = 0;
         for path in subagents {
             let statement = self.rollouts.read(path, now)?.statement();
-            working += u32::from(statement.is_some_and(|said| said.claim == Claim::Working));
+            let works = |said: &Evidence| said.claim == Claim::Working && agent.ran_at(said.at_ms);
+            working += u32::from(statement.is_some_and(works));
         }
         let rollout = self.rollouts.read(conversation, now)?;
-        let usage = rollout.usage().map(|usage| Usage { subagents: Some(working), ..usage });
+        let usage = rollout.usage(|at_ms| agent.ran_at(at_ms)).map(|usage| Usage { subagents: Some(working), ..usage });
         let evidence = rollout.statement().filter(|said| agent.ran_at(said.at_ms)).cloned();
         Ok(Testimony { evidence: evidence.into_iter().collect(), usage, unmeasured: Vec::new() })
     }

@@ -68,9 +68,10 @@ impl Rollout {
         self.statement.as_ref()
     }
 
-    /// What it says of its work; `None`: nothing.
-    pub(super) fn usage(&self) -> Option<Usage> {
-        let current_tool = self.calls.iter().next_back().map(|call| call.name.clone());
+    /// What it says of its work; `None`: nothing. A tool that was called when its process had not started, by `ran_at`, does
+    /// not run.
+    pub(super) fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
+        let current_tool = self.calls.iter().rfind(|call| ran_at(call.at_ms)).map(|call| call.name.clone());
         let usage = Usage { current_tool, ..self.usage.clone() };
         (usage != Usage::default()).then_some(usage)
     }
@@ -176,12 +177,12 @@ mod tests {
             |word: &str, detail: Option<&str>, ms| Some((Claim::Idle, word.to_owned(), detail.map(str::to_owned), ms));
         assert_eq!(claim(&[STARTED, COMPLETE]), idle("task_complete", None, BEGIN_MS + 5000));
         assert_eq!(claim(&[STARTED, CALL, ABORTED]), idle("turn_aborted", Some("aborted"), BEGIN_MS + 4000));
-        assert_eq!(rollout(&[STARTED, CALL, ABORTED]).usage(), None, "its call has ended, too");
+        assert_eq!(rollout(&[STARTED, CALL, ABORTED]).usage(|_| true), None, "its call has ended, too");
     }
 
     #[test]
     fn a_tool_is_current_until_it_answers() {
-        let tool = |lines: &[&str]| rollout(lines).usage().and_then(|usage| usage.current_tool);
+        let tool = |lines: &[&str]| rollout(lines).usage(|_| true).and_then(|usage| usage.current_tool);
         assert_eq!(tool(&[STARTED, CALL]), Some("shell".to_owned()));
         assert_eq!(tool(&[STARTED, CALL, OUTPUT]), None);
         let local = r#"{"timestamp":"2026-09-06T10:00:02Z","type":"response_item","payload":{"type":"local_shell_call","call_id":"c2","action":{}}}"#;
@@ -195,6 +196,15 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_of_an_earlier_life_does_not_run() {
+        let called_ms = BEGIN_MS + 2000;
+        let tool = |started_ms: u64| {
+            rollout(&[STARTED, CALL]).usage(|at_ms| at_ms >= started_ms).and_then(|usage| usage.current_tool)
+        };
+        assert_eq!((tool(called_ms), tool(called_ms + 1)), (Some("shell".to_owned()), None));
+    }
+
+    #[test]
     fn tokens_are_those_of_the_whole_conversation() {
         let context = r#"{"timestamp":"2026-09-06T10:00:01Z","type":"turn_context","payload":{"cwd":"/w","model":"gpt-5-codex"}}"#;
         let count = |total: &str, window: &str| {
@@ -205,7 +215,7 @@ mod tests {
         let none =
             r#"{"timestamp":"2026-09-06T10:00:02Z","type":"event_msg","payload":{"type":"token_count","info":null}}"#;
         let total = r#"{"input_tokens":1000,"cached_input_tokens":600,"output_tokens":50,"reasoning_output_tokens":20,"total_tokens":1050}"#;
-        let usage = rollout(&[context, none, &count(total, "272000"), none]).usage().unwrap();
+        let usage = rollout(&[context, none, &count(total, "272000"), none]).usage(|_| true).unwrap();
         let expected = Usage {
             model: Some("gpt-5-codex".to_owned()),
             input_tokens: Some(400),
@@ -216,9 +226,13 @@ mod tests {
         };
         assert_eq!(usage, expected);
         for window in ["null", "0", "\"big\"", "-1"] {
-            assert_eq!(rollout(&[&count(total, window)]).usage().unwrap().context_used_percent, None, "{window}");
+            assert_eq!(
+                rollout(&[&count(total, window)]).usage(|_| true).unwrap().context_used_percent,
+                None,
+                "{window}"
+            );
         }
-        assert_eq!(rollout(&[&count(r#"{"input":1}"#, "1")]).usage(), None, "a renamed field is not 0");
+        assert_eq!(rollout(&[&count(r#"{"input":1}"#, "1")]).usage(|_| true), None, "a renamed field is not 0");
     }
 
     #[test]

@@ -68,13 +68,14 @@ impl Events {
         self.turn.clone().into_iter().chain(question)
     }
 
-    /// What it says of its work; `None`: nothing.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    /// What it says of its work; `None`: nothing. What began when its process had not started, by `ran_at`, does not run.
+    pub(super) fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
+        let subagents = self.subagents.iter().filter(|subagent| ran_at(subagent.at_ms)).count();
         let usage = Usage {
             model: self.model.clone(),
             output_tokens: self.output_tokens.filter(|_| self.whole),
-            current_tool: self.tools.iter().next_back().map(|tool| tool.name.clone()),
-            subagents: u32::try_from(self.subagents.iter().len()).ok().filter(|_| self.understood),
+            current_tool: self.tools.iter().rfind(|tool| ran_at(tool.at_ms)).map(|tool| tool.name.clone()),
+            subagents: u32::try_from(subagents).ok().filter(|_| self.understood),
             ..Usage::default()
         };
         (usage != Usage::default()).then_some(usage)
@@ -232,10 +233,10 @@ mod tests {
         ];
         let question = (Source::OwnRecord, Claim::Waiting, Some("question".to_owned()), BEGIN_MS + 1000);
         assert_eq!(said(&events(&asked)), [question]);
-        assert_eq!(events(&asked).usage().unwrap().current_tool.as_deref(), Some("view"));
+        assert_eq!(events(&asked).usage(|_| true).unwrap().current_tool.as_deref(), Some("view"));
         let done = |id: &str| line(3, "tool.execution_complete", json!({"toolCallId": id, "success": true}));
         let answered = events(&[&asked[..], &[done("t"), done("u")]].concat());
-        assert_eq!((said(&answered), answered.usage().unwrap().current_tool), (vec![], None));
+        assert_eq!((said(&answered), answered.usage(|_| true).unwrap().current_tool), (vec![], None));
     }
 
     #[test]
@@ -254,12 +255,26 @@ mod tests {
             subagents: Some(1),
             ..Usage::default()
         };
-        assert_eq!(events(&lines).usage(), Some(expected));
-        assert_eq!(events(&lines[..3]).usage().unwrap().model.as_deref(), Some("gpt-5-mini"));
+        assert_eq!(events(&lines).usage(|_| true), Some(expected));
+        assert_eq!(events(&lines[..3]).usage(|_| true).unwrap().model.as_deref(), Some("gpt-5-mini"));
         let failed = line(5, "subagent.failed", json!({"toolCallId": "s"}));
-        assert_eq!(events(&[&lines[..], &[failed]].concat()).usage().unwrap().subagents, Some(0));
-        assert_eq!(events(&[]).usage(), None);
-        assert_eq!(events(&lines[1..]).usage().unwrap().output_tokens, None, "there were more before");
+        assert_eq!(events(&[&lines[..], &[failed]].concat()).usage(|_| true).unwrap().subagents, Some(0));
+        assert_eq!(events(&[]).usage(|_| true), None);
+        assert_eq!(events(&lines[1..]).usage(|_| true).unwrap().output_tokens, None, "there were more before");
+    }
+
+    #[test]
+    fn what_began_in_an_earlier_life_does_not_run() {
+        let all = events(&[
+            line(1, "tool.execution_start", json!({"toolCallId": "t", "toolName": "bash"})),
+            line(1, "subagent.started", json!({"toolCallId": "s"})),
+        ]);
+        let running = |started_ms: u64| {
+            let usage = all.usage(|at_ms| at_ms >= started_ms).unwrap();
+            (usage.current_tool, usage.subagents)
+        };
+        assert_eq!(running(BEGIN_MS + 1000), (Some("bash".to_owned()), Some(1)));
+        assert_eq!(running(BEGIN_MS + 1001), (None, Some(0)));
     }
 
     #[test]
