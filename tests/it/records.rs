@@ -93,7 +93,7 @@ fn a_record_of_another_process_is_not_believed() {
 fn a_long_quiet_turn_is_work_as_long_as_something_is_to_be_seen() {
     let claude = Claude::start(Behaviour::Idle);
     let begun = ago(Duration::from_secs(14 * 60));
-    claude.says(&json!({"status": "busy", "statusUpdatedAt": begun, "updatedAt": begun}));
+    claude.says(&json!({"status": "busy"}));
     let snapshot = claude.world.path("s.json");
     let snapshot = snapshot.to_str().unwrap();
     claude.world.run(&["status", "s", "--roster", claude.roster.to_str().unwrap(), "--record", snapshot]);
@@ -101,6 +101,7 @@ fn a_long_quiet_turn_is_work_as_long_as_something_is_to_be_seen() {
     let now = recorded["facts"]["now_ms"].as_u64().unwrap();
     for (quiet_ms, state, since, inferred) in [(0, "working", begun, false), (700_000, "stalled", now - 700_000, true)]
     {
+        recorded["facts"]["agents"][0]["evidence"][0]["at_ms"] = begun.into();
         recorded["facts"]["agents"][0]["trend"] = json!({"window_ms": 600_000, "quiet_ms": quiet_ms});
         fs::write(snapshot, recorded.to_string()).unwrap();
         let verdict = claude.world.run(&["policy", "run", "builtin", "--snapshot", snapshot, "--json"]).json();
@@ -125,6 +126,41 @@ fn a_background_job_that_asks_a_question_is_waiting() {
     assert!(!report.to_string().contains("secret"), "{report:#}");
     let checks = report["health"]["check_results"].as_array().unwrap();
     assert!(checks.iter().any(|check| check["name"] == "waiting-too-long"), "for an hour: {checks:#?}");
+}
+
+/// Waits for what has begun after a mark, three times, each in another process.
+#[test]
+fn a_need_whose_beginning_is_not_known_is_new_only_once() {
+    let claude = Claude::start(Behaviour::Idle);
+    let wait = |more: &[&str]| {
+        let roster = claude.roster.to_str().unwrap();
+        claude.world.run(&[&["wait", "s", "--roster", roster, "--json", "--timeout", "3s"], more].concat())
+    };
+    let waits = |more: &Value| {
+        let mut record =
+            json!({"status": "waiting", "waitingFor": "permission prompt", "updatedAt": ago(Duration::ZERO)});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        claude.says(&record);
+    };
+    let ahead = json!({"statusUpdatedAt": ago(Duration::ZERO) + 3_600_000});
+    let blocked = |_: &Value| {
+        claude.says(&json!({"status": "busy", "kind": "bg", "jobId": "a1b2c3d4"}));
+        let job = json!({"tempo": "blocked", "updatedAt": ago(Duration::ZERO)});
+        claude.world.write(".claude/jobs/a1b2c3d4/state.json", job.to_string());
+    };
+    let cases: [(&dyn Fn(&Value), Value); 3] = [(&waits, ahead), (&waits, json!({})), (&blocked, json!({}))];
+    for (write, more) in cases {
+        write(&more);
+        let first = wait(&[]);
+        assert_eq!(first.code, Some(0), "{first:#?}");
+        let mut mark = first.json()["mark"].clone();
+        for _ in 0..3 {
+            write(&more);
+            let again = wait(&["--since", mark.as_str().unwrap()]);
+            assert_eq!((again.code, &again.json()["timed_out"]), (Some(1), &true.into()), "{more}: {again:#?}");
+            mark = again.json()["mark"].clone();
+        }
+    }
 }
 
 #[test]

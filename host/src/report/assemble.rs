@@ -103,7 +103,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         process_id: fact.process_id,
         iterm_tab_id,
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
-        activity: verdict.map_or_else(|| not_judged(&judgement.policies), activity),
+        activity: verdict.map_or_else(|| not_judged(&judgement.policies), |verdict| dated(activity(verdict), fact)),
         work: fact.usage.as_ref().map(work),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
@@ -122,7 +122,14 @@ pub(super) fn activity(v: &judge::AgentVerdict) -> ActivityReport {
         since: v.since_ms.map(|ms| time(whole(ms))),
         decided_by: decided_by(v.decided_by),
         inferred: v.inferred,
+        undated: false,
     }
+}
+
+/// What an agent does, marked where its own record has decided and does not say since when.
+fn dated(activity: ActivityReport, fact: &facts::Agent) -> ActivityReport {
+    let undated = fact.unmeasured.iter().any(|gap| gap.field == "since");
+    ActivityReport { undated: undated && activity.decided_by == DecidedBy::OwnRecord, ..activity }
 }
 
 /// What an agent does where no policy came to a verdict: nobody knows, and why.
@@ -137,6 +144,7 @@ fn not_judged(policies: &[Evaluation]) -> ActivityReport {
         since: None,
         decided_by: DecidedBy::Process,
         inferred: false,
+        undated: false,
     }
 }
 

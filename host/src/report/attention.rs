@@ -214,7 +214,7 @@ fn needs(report: &Report) -> Vec<Need> {
 /// beginning that stays the same. Nothing else, for another process, which has seen the agent for a shorter time, may know less.
 fn agent_need(report: &Report, agent: &AgentReport, kind: NeedKind, advice: Option<&Attention>) -> Need {
     let activity = &agent.activity;
-    let told = activity.since.as_deref().filter(|_| !activity.inferred).unwrap_or_default();
+    let told = activity.since.as_deref().filter(|since| is_told(report, agent, since)).unwrap_or_default();
     let why = match advice {
         Some(advice) => advice.why.clone(),
         None if activity.reason.is_empty() => super::word(&kind),
@@ -229,6 +229,13 @@ fn agent_need(report: &Report, agent: &AgentReport, kind: NeedKind, advice: Opti
         action: advice.map_or_else(|| kind.action().to_owned(), |advice| advice.action.clone()),
         key: Mark::key(&[&report.session_id, &agent.agent_id, &super::word(&kind), told]),
     }
+}
+
+/// Whether the agent itself has told this beginning. One that is not before the look is a date ahead, cut to the look's; and
+/// where its record does not say since when, each process has its own first sight of it.
+fn is_told(report: &Report, agent: &AgentReport, since: &str) -> bool {
+    // Both are of one form, in which what is earlier is less.
+    !agent.activity.inferred && !agent.activity.undated && since < report.observed_at.as_str()
 }
 
 /// Advice is known by what to do. Its reason tells of figures, and what to do may too.

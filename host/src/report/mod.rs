@@ -140,6 +140,9 @@ pub struct ActivityReport {
     pub decided_by: DecidedBy,
     /// Whether no record or event says so, and it was concluded from processes or silence.
     pub inferred: bool,
+    /// Whether its record does not say since when: then `since` is when this process saw it first.
+    #[serde(skip)]
+    pub(crate) undated: bool,
 }
 
 /// Figures over an agent's process tree; null = not measured.

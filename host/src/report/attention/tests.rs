@@ -153,6 +153,24 @@ fn what_was_concluded_has_no_beginning_of_its_own() {
 }
 
 #[test]
+fn a_beginning_that_nobody_has_told_is_no_part_of_a_need() {
+    let waiting = |since: &str, observed_at: &str, undated: bool| {
+        standing(|report| {
+            does(report, AgentStatus::Active, ActivityState::WaitingForInput, Some(since));
+            report.agents[0].activity.undated = undated;
+            report.observed_at = observed_at.into();
+        })
+    };
+    let (early, late) = ("2026-09-21T13:40:00.000Z", "2026-09-21T13:40:01.000Z");
+    let ahead = waiting(early, early, false).mark();
+    assert_eq!(waiting(late, late, false).begun_since(&ahead), vec![], "a date ahead is cut to each look's");
+    let undated = waiting(SINCE, late, true).mark();
+    assert_eq!(waiting(early, late, true).begun_since(&undated), vec![], "another process has seen it later");
+    let told = waiting(SINCE, late, false).mark();
+    assert_eq!(kinds(&waiting(early, late, false).begun_since(&told)), [NeedKind::Waiting]);
+}
+
+#[test]
 fn advice_is_the_same_though_its_figures_move() {
     let mark = standing(advice(None, "free 12 GiB")).mark();
     assert_eq!(standing(advice(None, "free 13 GiB")).begun_since(&mark), vec![]);

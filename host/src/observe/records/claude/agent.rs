@@ -30,6 +30,9 @@ const SEARCH_EVERY: Duration = Duration::from_secs(30);
 /// A parked conversation's transcript ends a little before or after the record says so.
 const PARKING_MS: u64 = 2_000;
 
+/// Dates before this one, of the year 2001, are given in another unit, or are none.
+const EARLIEST_MS: u64 = 1_000_000_000_000;
+
 /// One agent, and its files.
 #[derive(Debug)]
 pub struct Agent {
@@ -53,6 +56,25 @@ pub struct Agent {
 struct Own {
     session: Session,
     written_ms: Option<u64>,
+    since: Since,
+}
+
+/// Since when a record says what it says.
+#[derive(Debug, Clone, Copy)]
+struct Since {
+    at_ms: u64,
+    /// Whether it tells so itself. If not, it is when that was seen first: another look may have seen it at another time.
+    told: bool,
+}
+
+impl Since {
+    /// Of a record that says something new. A date that lies ahead, or before its process, tells nothing.
+    fn first(session: &Session, written_ms: Option<u64>, subject: &Subject, now: Moment) -> Self {
+        let may_be = |at_ms: &u64| *at_ms <= now.unix_ms && subject.ran_at(*at_ms);
+        let told = session.status_updated_ms.filter(may_be);
+        let written = || [session.updated_ms, written_ms].into_iter().flatten().find(may_be);
+        Self { at_ms: told.or_else(written).unwrap_or(now.unix_ms), told: told.is_some() }
+    }
 }
 
 impl Default for Agent {
@@ -73,8 +95,10 @@ impl Default for Agent {
 impl Agent {
     /// Looks at its records.
     pub fn look(&mut self, subject: &Subject, now: Moment) {
-        match self.own_record(subject) {
-            Ok((home, own)) => {
+        match self.own_record(subject, now) {
+            Ok((home, mut own)) => {
+                let known = self.own.as_ref().filter(|known| own.session.repeats(&known.session));
+                own.since = known.map_or(own.since, |known| known.since);
                 self.blocked_since = self.blocked_since(&home, &own.session, now);
                 self.find_conversation(&home, &own.session, now);
                 self.own = Some(own);
@@ -84,11 +108,11 @@ impl Agent {
     }
 
     /// The first record that one of its processes has written, and the folder that all records are in.
-    fn own_record(&mut self, subject: &Subject) -> Result<(PathBuf, Own), String> {
+    fn own_record(&mut self, subject: &Subject, now: Moment) -> Result<(PathBuf, Own), String> {
         let mut why_not: Option<String> = None;
         self.records.retain(|id, _| subject.processes.iter().any(|(process, _)| process == id));
         for (id, program) in &subject.processes {
-            match self.record_of(*id, program) {
+            match self.record_of(*id, program, subject, now) {
                 Ok(found) => return Ok(found),
                 Err(why) => why_not = why_not.or(why),
             }
@@ -97,7 +121,13 @@ impl Agent {
     }
 
     /// The record of one process; `Err(None)`: there is none.
-    fn record_of(&mut self, id: ProcessId, program: &Program) -> Result<(PathBuf, Own), Option<String>> {
+    fn record_of(
+        &mut self,
+        id: ProcessId,
+        program: &Program,
+        subject: &Subject,
+        now: Moment,
+    ) -> Result<(PathBuf, Own), Option<String>> {
         let home = home_of(program, "CLAUDE_CONFIG_DIR", ".claude")?;
         let path = home.join("sessions").join(format!("{}.json", id.pid));
         let file = self.records.entry(id).or_insert_with(|| Small::new(path.clone(), LARGEST_SESSION));
@@ -109,7 +139,9 @@ impl Agent {
             session => session.map_err(|why| format!("the record of its session: {why}"))?.clone(),
         };
         session.belongs_to(id)?;
-        Ok((home, Own { session, written_ms: file.modified_ms() }))
+        let written_ms = file.modified_ms();
+        let since = Since::first(&session, written_ms, subject, now);
+        Ok((home, Own { session, written_ms, since }))
     }
 
     /// Since when its background job waits for a person, if it is one and does.
@@ -128,7 +160,9 @@ impl Agent {
             return Err("the record of its background job is of another conversation".to_owned());
         }
         // Later writings change nothing about when it was asked.
-        let asked = || before.or(job.updated_ms).or(file.modified_ms()).unwrap_or(now.unix_ms);
+        let may_be = |at_ms: &u64| (EARLIEST_MS..=now.unix_ms).contains(at_ms);
+        let written = || [job.updated_ms, file.modified_ms()].into_iter().flatten().find(may_be);
+        let asked = || before.or_else(written).unwrap_or(now.unix_ms);
         Ok(job.blocked.then(asked))
     }
 
@@ -205,7 +239,12 @@ impl Agent {
             return said;
         };
         match self.own_evidence(own) {
-            Ok(evidence) => said.evidence.extend(evidence),
+            Ok(Some((evidence, told))) => {
+                said.evidence.push(evidence);
+                let undated = || gap("since", "its record does not say since when".to_owned());
+                said.unmeasured.extend((!told).then(undated));
+            }
+            Ok(None) => {}
             Err(why) => said.unmeasured.push(gap("evidence", why)),
         }
         said.unmeasured.extend(self.blocked_since.as_ref().err().map(|why| gap("evidence", why.clone())));
@@ -222,16 +261,20 @@ impl Agent {
         said
     }
 
-    /// What its own record says, or its job's: the one that knows of the question.
-    fn own_evidence(&self, own: &Own) -> Result<Option<Evidence>, String> {
-        let said = own.session.evidence(own.written_ms);
+    /// What its own record says, or its job's: the one that knows of the question; and whether it tells since when.
+    fn own_evidence(&self, own: &Own) -> Result<Option<(Evidence, bool)>, String> {
+        let said = own.session.evidence(own.since.at_ms);
+        let dated = |said: Evidence| (said, own.since.told);
         let blocked = self.blocked_since.as_ref().copied().unwrap_or_default();
         match (said, blocked) {
-            (Some(said), _) if said.claim == Claim::Waiting => Ok(Some(said)),
-            (_, Some(since_ms)) => Ok(Some(Job::evidence(since_ms))),
-            (Some(said), None) if own.session.parked && said.claim == Claim::Working => Ok(self.parked(own, said)),
+            (Some(said), _) if said.claim == Claim::Waiting => Ok(Some(dated(said))),
+            // Its date is that of the writing.
+            (_, Some(since_ms)) => Ok(Some((Job::evidence(since_ms), false))),
+            (Some(said), None) if own.session.parked && said.claim == Claim::Working => {
+                Ok(self.parked(own, said).map(dated))
+            }
             (None, None) => Err("the record of its session has no status".to_owned()),
-            (said, None) => Ok(said),
+            (said, None) => Ok(said.map(dated)),
         }
     }
 

@@ -25,7 +25,8 @@ pub struct Session {
     pub parked: bool,
     status: Option<String>,
     waiting_for: Option<String>,
-    status_updated_ms: Option<u64>,
+    /// When the status changed last, as it says, Unix milliseconds.
+    pub status_updated_ms: Option<u64>,
     /// When the record was written, Unix milliseconds.
     pub updated_ms: Option<u64>,
 }
@@ -51,10 +52,30 @@ pub fn parse(bytes: &[u8]) -> Result<Session, String> {
     })
 }
 
-/// What is waited for, without what the agent wants to do: `approve Bash: delete /srv/x` is `approve Bash`.
+/// What may be waited for, in words that say nothing of the work.
+const REASONS: [&str; 6] =
+    ["permission prompt", "dialog open", "input needed", "worker request", "sandbox request", "plan approval"];
+
+/// How it begins where a tool is to be approved; the tool's name follows.
+const APPROVALS: [&str; 2] = ["approve ", "permission: "];
+
+/// The longest name of a tool.
+const LONGEST_TOOL: usize = 32;
+
+/// What is waited for, without what the agent wants to do: `approve Bash: delete /srv/x` is `approve Bash`. Of a text that
+/// is not known only this is passed on, that there is a dialog: it may be anything that stands in one.
 fn reason(waiting_for: &str) -> Option<String> {
-    let reason = waiting_for.split(':').next().unwrap_or_default().trim();
-    (!reason.is_empty()).then(|| word(reason))
+    let text = waiting_for.trim();
+    if REASONS.contains(&text) {
+        return Some(text.to_owned());
+    }
+    let approval = |opening: &&str| {
+        let tool = text.strip_prefix(opening)?.split(':').next()?.trim();
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        ((1..=LONGEST_TOOL).contains(&tool.len()) && tool.bytes().all(is_name)).then(|| format!("{opening}{tool}"))
+    };
+    let known = || APPROVALS.iter().find_map(approval).unwrap_or_else(|| "a dialog".to_owned());
+    (!text.is_empty()).then(known)
 }
 
 impl Session {
@@ -70,8 +91,14 @@ impl Session {
         }
     }
 
-    /// What it says of its work; `None`: nothing. `written_ms` is when the file was written, for records that do not say.
-    pub fn evidence(&self, written_ms: Option<u64>) -> Option<Evidence> {
+    /// Whether it says the same as `other`, however often it was written since.
+    pub fn repeats(&self, other: &Self) -> bool {
+        let said = |of: &Self| (of.pid, of.start, of.id.clone(), of.status_updated_ms);
+        said(self) == said(other) && self.status == other.status && self.waiting_for == other.waiting_for
+    }
+
+    /// What it says of its work, since then; `None`: nothing.
+    pub fn evidence(&self, at_ms: u64) -> Option<Evidence> {
         let status = self.status.as_ref()?;
         let (claim, detail) = match status.as_str() {
             "busy" => (Claim::Working, None),
@@ -81,7 +108,6 @@ impl Session {
             "shell" => (Claim::Idle, Some("background shell".to_owned())),
             _ => (Claim::Unknown, None),
         };
-        let at_ms = self.status_updated_ms.or(self.updated_ms).or(written_ms)?;
         Some(Evidence { source: Source::OwnRecord, claim, word: status.clone(), detail, at_ms })
     }
 }
@@ -102,7 +128,7 @@ mod tests {
     }
 
     fn said(more: &serde_json::Value) -> (Claim, String, Option<String>, u64) {
-        let said = session(more).evidence(Some(1)).unwrap();
+        let said = session(more).evidence(5).unwrap();
         (said.claim, said.word, said.detail, said.at_ms)
     }
 
@@ -119,23 +145,42 @@ mod tests {
             let more = json!({"status": status, "waitingFor": "permission prompt"});
             assert_eq!(said(&more), (claim, owned(status), detail.map(owned), 5));
         }
-        assert_eq!(session(&json!({})).evidence(Some(1)), None, "an SDK's has no status");
+        assert_eq!(session(&json!({})).evidence(5), None, "an SDK's has no status");
     }
 
     #[test]
     fn what_an_agent_asks_to_do_is_left_out() {
         let more = json!({"status": "waiting", "waitingFor": "approve Bash: rm -rf /srv/secret"});
         assert_eq!(said(&more).2.as_deref(), Some("approve Bash"));
+        for (text, passed_on) in [
+            ("permission prompt", Some("permission prompt")),
+            ("permission: mcp__shop__buy", Some("permission: mcp__shop__buy")),
+            ("approve Edit file /srv/secret", Some("a dialog")),
+            ("Allow Bash(cat /srv/secret/key.pem)?", Some("a dialog")),
+            ("/srv/secret/key.pem", Some("a dialog")),
+            ("delete the secret", Some("a dialog")),
+            (&format!("approve {}", "x".repeat(33)), Some("a dialog")),
+            (" ", None),
+        ] {
+            assert_eq!(said(&json!({"status": "waiting", "waitingFor": text})).2.as_deref(), passed_on, "{text}");
+        }
         let long = said(&json!({"status": "x".repeat(100_000)})).1;
         assert_eq!(long.len(), 64);
     }
 
     #[test]
-    fn it_is_dated_by_its_status_then_by_its_writing() {
-        assert_eq!(said(&json!({"status": "busy", "statusUpdatedAt": null})).3, 9);
-        let nothing = json!({"status": "busy", "statusUpdatedAt": null, "updatedAt": "soon"});
-        assert_eq!(said(&nothing).3, 1);
-        assert_eq!(session(&nothing).evidence(None), None);
+    fn a_record_that_is_written_once_more_says_nothing_new() {
+        let waiting = session(&json!({"status": "waiting", "waitingFor": "permission prompt"}));
+        let again = |more: &serde_json::Value| {
+            let mut record = json!({"status": "waiting", "waitingFor": "permission prompt"});
+            record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            session(&record).repeats(&waiting)
+        };
+        assert!(again(&json!({"updatedAt": 10})));
+        for other in [json!({"status": "busy"}), json!({"waitingFor": "dialog open"}), json!({"statusUpdatedAt": 6})] {
+            assert!(!again(&other), "{other}");
+        }
+        assert!(!again(&json!({"sessionId": "22"})) && !again(&json!({"procStart": "1"})));
     }
 
     #[test]
@@ -166,7 +211,7 @@ mod tests {
             let _ = parse(&bytes);
             let record = json!({"pid": text, "procStart": text, "status": text, "waitingFor": text, "updatedAt": text});
             let session = parse(record.to_string().as_bytes()).unwrap();
-            prop_assert!(session.evidence(Some(1)).is_some_and(|said| said.word.chars().count() <= 64));
+            prop_assert!(session.evidence(1).is_some_and(|said| said.word.chars().count() <= 64));
         }
     }
 }

@@ -373,3 +373,27 @@ fn many_agents_and_long_transcripts_are_read_within_the_budget_of_each_tick() {
     assert_eq!(budget.left(), PER_TICK, "nothing is new");
     assert!(said.iter().all(|said| said.usage.as_ref().is_some_and(|usage| usage.output_tokens == Some(3))));
 }
+
+const UNDATED: (&str, &str) = ("since", "its record does not say since when");
+
+#[test]
+fn a_date_that_cannot_be_is_when_it_was_seen_first_and_stays_so() {
+    let now_ms = START + 1_000_000;
+    for date in [json!(0), json!(START / 1000), json!(START - 60_000), json!(now_ms + 3_600_000), json!(u64::MAX)] {
+        let mut scene = one();
+        let says = |scene: &Scene, written_ms: u64| {
+            let more = json!({"status": "waiting", "statusUpdatedAt": date, "updatedAt": written_ms});
+            scene.session(7, &more);
+        };
+        says(&scene, START + 40_000);
+        let since = |said: &Testimony| (claims(said), gaps(said).contains(&UNDATED));
+        let first = (vec![(Source::OwnRecord, Claim::Waiting, 40)], true);
+        assert_eq!(since(&scene.look()), first, "{date}");
+        says(&scene, START + 999_000);
+        assert_eq!(since(&scene.look_after(5)), first, "{date}: written once more");
+        scene.session(7, &json!({"status": "idle", "statusUpdatedAt": START + 1_001_000}));
+        assert_eq!(since(&scene.look()), (vec![(Source::OwnRecord, Claim::Idle, 1001)], false));
+        says(&scene, START + 1_003_000);
+        assert_eq!(since(&scene.look()).0, [(Source::OwnRecord, Claim::Waiting, 1003)], "it waits again");
+    }
+}
