@@ -1,12 +1,20 @@
 //! Records that are followed: each is a file that grows, and what its lines have said so far.
 
-use super::tail::{Budget, Options, Piece, Progress, Tail};
+use super::tail::{Budget, Options, Piece, Progress, Tail, Unreadable};
 use crate::clock::Moment;
+use crate::observe::facts::Gap;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// How much all records of one kind may have read in one tick. Values made of it are three times as large.
 const TICK: u64 = 8 << 20;
+
+/// So much of a long record's end is read in any case, also where others have used up the tick's budget.
+const PEEK: u64 = 64 << 10;
+
+/// Why nothing is known of a turn.
+const STILL_READ: &str = "its record is still being read";
+const CUT: &str = "its turn began before what is read";
 
 /// What takes up the lines of a record, one by one.
 pub(super) trait Parser: Default {
@@ -28,8 +36,29 @@ pub(super) struct Followed<P> {
 struct Record<P> {
     tail: Tail,
     parser: P,
+    /// The last lines, as long as the others are still being read.
+    end: Option<(Tail, P)>,
     /// Whether it was asked for in this tick.
     wanted: bool,
+}
+
+/// What a record has said so far.
+#[derive(Debug)]
+pub(super) struct Said<'a, P> {
+    pub(super) parser: &'a P,
+    /// Whether it is read to its end. If not, only its last lines are known.
+    pub(super) whole: bool,
+    cut: bool,
+}
+
+impl<P> Said<'_, P> {
+    /// What is not known for want of reading. `of_turn`: whether anything was said of a turn.
+    pub(super) fn gaps(&self, of_turn: bool) -> Vec<Gap> {
+        let gap = |field: &'static str, reason: &str| Gap { field: field.into(), reason: reason.to_owned() };
+        let why = if self.whole { self.cut.then_some(CUT) } else { Some(STILL_READ) };
+        let turn = why.filter(|_| !of_turn).map(|why| gap("evidence", why));
+        turn.into_iter().chain((!self.whole).then(|| gap("usage", STILL_READ))).collect()
+    }
 }
 
 impl<P> Default for Followed<P> {
@@ -45,14 +74,20 @@ impl<P: Parser> Followed<P> {
         self.budget = Budget::new(TICK);
     }
 
-    /// What a record has said so far, read to its end.
+    /// How much of a record is to be read: the least is to be asked for first, so that a long one keeps nobody else waiting.
+    pub(super) fn behind(&self, path: &Path) -> u64 {
+        let new = || Tail::new(path.to_owned(), Options::default()).behind();
+        self.records.get(path).map_or_else(new, |record| record.tail.behind())
+    }
+
+    /// What a record has said so far: read to its end, or else its last lines.
     ///
     /// # Errors
-    /// It cannot be read, or is longer than can be read in one tick.
-    pub(super) fn read(&mut self, path: &Path, now: Moment) -> Result<&P, String> {
+    /// It cannot be read, or is longer than can be read in one tick and has to be summed up.
+    pub(super) fn read(&mut self, path: &Path, now: Moment) -> Result<Said<'_, P>, String> {
         let first_seen = || {
             let options = Options { first: P::END, ..Options::default() };
-            Record { tail: Tail::new(path.to_owned(), options), parser: P::default(), wanted: true }
+            Record { tail: Tail::new(path.to_owned(), options), parser: P::default(), end: None, wanted: true }
         };
         let record = self.records.entry(path.to_owned()).or_insert_with(first_seen);
         record.wanted = true;
@@ -62,10 +97,31 @@ impl<P: Parser> Followed<P> {
             Piece::Line(line) => parser.line(line, now.unix_ms),
         });
         match read {
-            Ok(Progress::Unchanged | Progress::Read) => Ok(&record.parser),
-            Ok(Progress::Behind) => Err("its record is still being read".to_owned()),
+            Ok(Progress::Unchanged | Progress::Read) => {
+                record.end = None;
+                Ok(Said { parser: &record.parser, whole: true, cut: record.tail.is_cut() })
+            }
+            Ok(Progress::Behind) if P::END.is_none() => Err(STILL_READ.to_owned()),
+            Ok(Progress::Behind) => {
+                let parser = record.last_lines(now).map_err(|why| format!("its record cannot be read: {why}"))?;
+                Ok(Said { parser, whole: false, cut: true })
+            }
             Err(why) => Err(format!("its record cannot be read: {why}")),
         }
+    }
+}
+
+impl<P: Parser> Record<P> {
+    /// What its last lines say.
+    fn last_lines(&mut self, now: Moment) -> Result<&P, Unreadable> {
+        let options = Options { first: Some(PEEK), ..Options::default() };
+        let new = || (Tail::new(self.tail.path().to_owned(), options), P::default());
+        let (tail, parser) = self.end.get_or_insert_with(new);
+        tail.read(&mut Budget::new(2 * PEEK), now, |piece| match piece {
+            Piece::Restart => *parser = P::default(),
+            Piece::Line(line) => parser.line(line, now.unix_ms),
+        })?;
+        Ok(parser)
     }
 }
 
@@ -98,15 +154,15 @@ mod tests {
         fs::write(&file, "1\n2\n3").unwrap();
         let mut followed = Followed::<Lines>::default();
         followed.begin();
-        assert_eq!(followed.read(&file, at(0)).unwrap().0, 2);
+        assert_eq!(followed.read(&file, at(0)).unwrap().parser.0, 2);
         followed.begin();
         fs::write(&file, "1\n2\n3\n").unwrap();
-        assert_eq!(followed.read(&file, at(1)).unwrap().0, 3);
+        assert_eq!(followed.read(&file, at(1)).unwrap().parser.0, 3);
         followed.begin();
         followed.begin();
         assert!(followed.records.is_empty());
         followed.begin();
-        assert_eq!(followed.read(&file, at(2)).unwrap().0, 3, "all of it anew");
+        assert_eq!(followed.read(&file, at(2)).unwrap().parser.0, 3, "all of it anew");
     }
 
     #[test]
@@ -120,5 +176,39 @@ mod tests {
         let file = dir.path().join("long");
         fs::write(&file, "1\n2\n3\n").unwrap();
         assert_eq!(followed.read(&file, at(0)).unwrap_err(), "its record is still being read");
+    }
+
+    /// Counts lines of a record whose end is enough.
+    #[derive(Debug, Default)]
+    struct Ends(usize);
+
+    impl Parser for Ends {
+        const END: Option<u64> = Some(200_000);
+
+        fn line(&mut self, _line: &[u8], _now_ms: u64) {
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn of_a_record_that_has_to_wait_the_last_lines_are_known_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("long");
+        fs::write(&file, format!("{}\n", "x".repeat(999)).repeat(300)).unwrap();
+        let mut followed = Followed::<Ends>::default();
+        followed.begin();
+        followed.budget = Budget::new(0);
+        let said = followed.read(&file, at(0)).unwrap();
+        assert_eq!((said.parser.0, said.whole), (65, false));
+        let fields = |gaps: Vec<Gap>| gaps.into_iter().map(|gap| (gap.field, gap.reason)).collect::<Vec<_>>();
+        let still = |field: &'static str| (field.into(), STILL_READ.to_owned());
+        assert_eq!(fields(said.gaps(false)), [still("evidence"), still("usage")]);
+        assert_eq!(fields(said.gaps(true)), [still("usage")]);
+        followed.begin();
+        let said = followed.read(&file, at(1)).unwrap();
+        assert_eq!((said.parser.0, said.whole), (200, true));
+        assert_eq!(fields(said.gaps(false)), [("evidence".into(), CUT.to_owned())]);
+        assert_eq!(fields(said.gaps(true)), []);
+        assert_eq!(followed.behind(&file), 0);
     }
 }

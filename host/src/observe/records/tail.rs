@@ -121,6 +121,8 @@ pub struct Tail {
     file: Option<FileId>,
     /// How much of it was read.
     offset: u64,
+    /// Whether it did not begin to read at the file's beginning.
+    cut: bool,
     /// The last bytes before `offset`.
     anchor: Vec<u8>,
     lines: Lines,
@@ -134,7 +136,7 @@ impl Tail {
     /// A file that was not looked at yet.
     pub fn new(path: PathBuf, options: Options) -> Self {
         let lines = Lines { longest: options.longest_line, ..Lines::default() };
-        Self { path, options, file: None, offset: 0, anchor: Vec::new(), lines, whole: None, failed: None }
+        Self { path, options, file: None, offset: 0, cut: false, anchor: Vec::new(), lines, whole: None, failed: None }
     }
 
     /// Where the file is.
@@ -145,6 +147,11 @@ impl Tail {
     /// How many lines were too long, since the last restart.
     pub fn too_long(&self) -> u64 {
         self.lines.too_long
+    }
+
+    /// Whether what stands before a certain place of the file was left out.
+    pub fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// How many bytes there are to be read, as far as can be seen without opening the file.
@@ -212,6 +219,7 @@ impl Tail {
         let torn = self.options.first.is_some_and(|first| stamp.size > first);
         // One byte more: if a line ends there, the next one is whole.
         self.offset = if torn { stamp.size - self.options.first.unwrap_or_default() - 1 } else { 0 };
+        self.cut = torn;
         self.file = Some(stamp.id);
         self.anchor.clear();
         self.lines = Lines { longest: self.options.longest_line, skipping: torn, ..Lines::default() };

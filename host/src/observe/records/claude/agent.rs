@@ -206,6 +206,13 @@ impl Agent {
         }
     }
 
+    /// Looks further back for what goes on now, where the end of its transcript does not show it.
+    pub fn look_further(&mut self, budget: &mut Budget, now: Moment) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.look_further(budget, now);
+        }
+    }
+
     /// Reads what goes on now with the agents inside it. `started_at_ms` is when its process started.
     pub fn glance_inside(&mut self, budget: &mut Budget, now: Moment, started_at_ms: u64) {
         if let Some(conversation) = &mut self.conversation {
@@ -251,6 +258,8 @@ impl Agent {
         let lost = match (&self.conversation, &self.undecided) {
             (Some(conversation), undecided) if undecided.is_none() || !conversation.is_missing() => {
                 said.evidence.extend(conversation.evidence(started_at_ms));
+                let doubt = conversation.doubt().filter(|_| said.evidence.is_empty());
+                said.unmeasured.extend(doubt.map(|why| gap("evidence", why.to_owned())));
                 let (usage, lost) = conversation.usage(started_at_ms);
                 said.usage = usage;
                 lost

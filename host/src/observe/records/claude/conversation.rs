@@ -10,7 +10,10 @@ use crate::observe::records::tail::{Budget, Options, Piece, Progress, Tail, Unre
 use std::path::{Path, PathBuf};
 
 /// How much of a transcript's end is read to see what goes on now, before all of it is read.
-const PEEK: u64 = 256 << 10;
+const PEEK: u64 = 64 << 10;
+
+/// How much of it at the most, where less shows nothing of a turn.
+const FURTHEST_PEEK: u64 = 2 << 20;
 
 /// The transcript of a conversation.
 #[derive(Debug)]
@@ -63,6 +66,20 @@ impl Conversation {
             Some(end) if self.whole.behind() > PEEK => end.read(budget, now),
             _ => self.read_on(budget, now),
         }
+    }
+
+    /// Looks further back in the end of a long transcript, as long as it shows nothing of a turn: its lines may be long.
+    pub fn look_further(&mut self, budget: &mut Budget, now: Moment) {
+        while let Some(end) = self.end.as_mut().filter(|end| end.is_empty() && end.first < FURTHEST_PEEK) {
+            *end = Recent::new(self.whole.path().to_owned(), end.first * 2);
+            end.read(budget, now);
+        }
+    }
+
+    /// Why it says nothing of a turn, where that may still be found in it.
+    pub fn doubt(&self) -> Option<&'static str> {
+        let unread = self.progress.is_ok() && !self.through && self.recent().last_ms().is_none();
+        unread.then_some("its record is still being read")
     }
 
     /// Reads on from the beginning.
@@ -136,6 +153,8 @@ impl Conversation {
 #[derive(Debug)]
 pub struct Recent {
     tail: Tail,
+    /// How much of the end is read, bytes.
+    first: u64,
     /// The last turn that shows in it.
     pub turn: Turn,
     /// Whether it is that of an agent inside another: there all lines are marked as such.
@@ -147,7 +166,7 @@ impl Recent {
     /// The last so many bytes of a transcript, and what comes after them.
     pub fn new(transcript: PathBuf, first: u64) -> Self {
         let tail = Tail::new(transcript, Options { first: Some(first), ..Options::default() });
-        Self { tail, turn: Turn::default(), inside: false, progress: Ok(Progress::Behind) }
+        Self { tail, first, turn: Turn::default(), inside: false, progress: Ok(Progress::Behind) }
     }
 
     /// The same for an agent inside another.
@@ -160,6 +179,11 @@ impl Recent {
         self.progress == Ok(Progress::Behind)
     }
 
+    /// Whether all of that is read, and shows nothing of a turn.
+    fn is_empty(&self) -> bool {
+        matches!(self.progress, Ok(Progress::Read | Progress::Unchanged)) && self.turn.last_ms().is_none()
+    }
+
     /// When the transcript was written last, Unix milliseconds.
     pub fn written_ms(&self) -> Option<u64> {
         Stamp::of_itself(self.tail.path()).ok()?.modified_ms()
@@ -167,7 +191,7 @@ impl Recent {
 
     /// Reads what is new.
     pub fn read(&mut self, budget: &mut Budget, now: Moment) {
-        let Self { tail, turn, inside, progress } = self;
+        let Self { tail, turn, inside, progress, .. } = self;
         *progress = tail.read(budget, now, |piece| match piece {
             Piece::Restart => *turn = Turn::default(),
             // A line that nobody understands is counted where all of the file is read.

@@ -41,6 +41,7 @@ impl Claude {
             agent.look(subject, now);
             agent.glance(budget, now);
         }
+        self.agents.values_mut().for_each(|agent| agent.look_further(budget, now));
         for subject in subjects {
             if let Some(agent) = root(subject).and_then(|root| self.agents.get_mut(&root)) {
                 agent.glance_inside(budget, now, subject.started_at_ms);

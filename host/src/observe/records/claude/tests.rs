@@ -397,3 +397,43 @@ fn a_date_that_cannot_be_is_when_it_was_seen_first_and_stays_so() {
         assert_eq!(since(&scene.look()).0, [(Source::OwnRecord, Claim::Waiting, 1003)], "it waits again");
     }
 }
+
+#[test]
+fn an_open_turn_is_seen_before_lines_that_are_longer_than_a_first_look() {
+    let mut scene = one();
+    scene.session(7, &json!({"entrypoint": "sdk-ts"}));
+    let long = |bytes: usize| format!("{{\"type\":\"progress\",\"data\":\"{}\"}}\n", "x".repeat(bytes));
+    long_transcript(&scene.path(TRANSCRIPT), 20);
+    scene.tell(TRANSCRIPT, 5, &[PROMPT]);
+    let mut file = OpenOptions::new().append(true).open(scene.path(TRANSCRIPT)).unwrap();
+    file.write_all(long(1 << 20).as_bytes()).unwrap();
+    assert_eq!(claims(&scene.look()), [(Source::Transcript, Claim::Working, 5)]);
+}
+
+#[test]
+fn what_is_not_read_yet_is_not_as_if_nothing_were_recorded() {
+    let mut scene = one();
+    scene.session(7, &json!({"entrypoint": "sdk-ts"}));
+    scene.tell(TRANSCRIPT, 5, &[PROMPT]);
+    long_transcript(&scene.path(TRANSCRIPT), 20);
+    let unread = ("evidence", "its record is still being read");
+    let said = scene.look();
+    assert!(said.evidence.is_empty() && gaps(&said).contains(&unread), "{said:?}");
+    let said = scene.look();
+    assert_eq!(claims(&said), [(Source::Transcript, Claim::Working, 5)]);
+    assert!(!gaps(&said).contains(&unread), "{said:?}");
+}
+
+#[test]
+fn of_eighty_long_transcripts_each_open_turn_is_seen_in_the_first_look() {
+    let mut scene = Scene::new();
+    for pid in 1..=80 {
+        scene.agent(pid);
+        scene.session(pid, &json!({"entrypoint": "sdk-ts"}));
+        let transcript = format!("projects/-w-app/s-{pid}.jsonl");
+        long_transcript(&scene.path(&transcript), 1);
+        scene.tell(&transcript, 5, &[PROMPT]);
+    }
+    let working = [(Source::Transcript, Claim::Working, 5)];
+    assert!(scene.all().iter().all(|said| claims(said) == working));
+}

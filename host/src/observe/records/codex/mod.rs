@@ -44,13 +44,21 @@ impl Records for Codex {
         if self.subagents.len() > MOST_HEADS {
             self.subagents.clear();
         }
-        subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
+        let held: Vec<_> = subjects.iter().map(|agent| self.held(agent, now)).collect();
+        let mut order: Vec<_> = (0..subjects.len()).collect();
+        let behind = |at: &usize| held[*at].iter().flatten().map(|path| self.rollouts.behind(path)).sum::<u64>();
+        order.sort_by_cached_key(behind);
+        let mut said = vec![Testimony::default(); subjects.len()];
+        for at in order {
+            let held = held[at].clone();
+            said[at] = held.and_then(|held| self.testimony(subjects[at], &held, now)).into();
+        }
+        said
     }
 }
 
 impl Codex {
-    fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
-        let held = self.held(agent, now)?;
+    fn testimony(&mut self, agent: &Subject, held: &BTreeSet<PathBuf>, now: Moment) -> Result<Testimony, String> {
         if held.iter().any(|path| path.to_string_lossy().ends_with(COMPRESSED)) {
             return Err("its rollout is compressed, which is not read".to_owned());
         }
@@ -63,16 +71,19 @@ impl Codex {
                 return Err(format!("it has {} conversations; which one is meant is not decided", several.len()));
             }
         };
-        let mut working = 0;
+        let (mut working, mut all_read) = (0, true);
         for path in subagents {
-            let statement = self.rollouts.read(path, now)?.statement();
+            let rollout = self.rollouts.read(path, now)?;
+            all_read &= rollout.whole;
             let works = |said: &Evidence| said.claim == Claim::Working && agent.ran_at(said.at_ms);
-            working += u32::from(statement.is_some_and(works));
+            working += u32::from(rollout.parser.statement().is_some_and(works));
         }
-        let rollout = self.rollouts.read(conversation, now)?;
-        let usage = rollout.usage(|at_ms| agent.ran_at(at_ms)).map(|usage| Usage { subagents: Some(working), ..usage });
+        let said = self.rollouts.read(conversation, now)?;
+        let (rollout, unmeasured) = (said.parser, said.gaps(said.parser.statement().is_some()));
+        let usage = rollout.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole);
+        let usage = usage.map(|usage| Usage { subagents: all_read.then_some(working), ..usage });
         let evidence = rollout.statement().filter(|said| agent.ran_at(said.at_ms)).cloned();
-        Ok(Testimony { evidence: evidence.into_iter().collect(), usage, unmeasured: Vec::new() })
+        Ok(Testimony { evidence: evidence.into_iter().collect(), usage, unmeasured })
     }
 
     /// Whether a rollout's first line says that it is a subagent's. It never changes, and is read once.

@@ -32,22 +32,25 @@ pub struct Copilot {
 }
 
 impl Copilot {
-    fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
-        let locked = self.locked(agent, now)?;
-        let session = match locked.as_slice() {
-            [] => return Err("no session has a lock of this process".to_owned()),
-            [session] => session.join("events.jsonl"),
-            several => {
-                return Err(format!("it has locks on {} sessions; which one is meant is not decided", several.len()));
-            }
-        };
-        let events = self.events.read(&session, now)?;
-        let mut unmeasured = vec![gap("input-tokens", "Copilot records them when a session ends")];
-        if !events.is_whole() {
+    /// The events of the only session that one of the agent's processes has locked.
+    fn session(&mut self, agent: &Subject, now: Moment) -> Result<PathBuf, String> {
+        match self.locked(agent, now)?.as_slice() {
+            [] => Err("no session has a lock of this process".to_owned()),
+            [session] => Ok(session.join("events.jsonl")),
+            several => Err(format!("it has locks on {} sessions; which one is meant is not decided", several.len())),
+        }
+    }
+
+    fn testimony(&mut self, agent: &Subject, session: &Path, now: Moment) -> Result<Testimony, String> {
+        let said = self.events.read(session, now)?;
+        let events = said.parser;
+        let mut unmeasured = said.gaps(events.statements().next().is_some());
+        unmeasured.push(gap("input-tokens", "Copilot records them when a session ends"));
+        if said.whole && !events.is_whole() {
             unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
         }
         let evidence = events.statements().filter(|said| agent.ran_at(said.at_ms)).collect();
-        Ok(Testimony { evidence, usage: events.usage(|at_ms| agent.ran_at(at_ms)), unmeasured })
+        Ok(Testimony { evidence, usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole), unmeasured })
     }
 
     /// The sessions that one of the agent's processes has locked.
@@ -75,7 +78,15 @@ impl Records for Copilot {
         if subjects.is_empty() {
             self.sessions.clear();
         }
-        subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
+        let sessions: Vec<_> = subjects.iter().map(|agent| self.session(agent, now)).collect();
+        let mut order: Vec<_> = (0..subjects.len()).collect();
+        order.sort_by_cached_key(|at| sessions[*at].as_ref().map_or(0, |path| self.events.behind(path)));
+        let mut said = vec![Testimony::default(); subjects.len()];
+        for at in order {
+            let session = sessions[at].clone();
+            said[at] = session.and_then(|session| self.testimony(subjects[at], &session, now)).into();
+        }
+        said
     }
 }
 

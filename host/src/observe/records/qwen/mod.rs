@@ -63,7 +63,7 @@ impl Qwen {
             let registered = self.registered.entry(*process).or_insert_with(new);
             let Some(session) = registered.session(*process, &self.machine)? else { continue };
             let chat = registered.chat(session, &home.join("projects"), now)?;
-            let usage = self.chats.read(&chat, now)?.usage();
+            let usage = self.chats.read(&chat, now)?.parser.usage();
             let reason = "Qwen does not record whether it works or waits".to_owned();
             let unmeasured = vec![Gap { field: "evidence".into(), reason }];
             return Ok(Testimony { evidence: Vec::new(), usage, unmeasured });
