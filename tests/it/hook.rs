@@ -150,13 +150,16 @@ struct Agent(Child);
 
 impl Agent {
     fn start(world: &World, kind: &str) -> Self {
+        // The hooks in a shell of their own, as agents run them.
+        Self::running(world, kind, &format!("sh -c '\"{HEADCOUNT}\" hook {kind}; :'"))
+    }
+
+    /// One that passes each event to a command.
+    fn running(world: &World, kind: &str, command_of_hooks: &str) -> Self {
         let project = world.path("shop");
         headcount_tests::repository(&project);
         let mut command = Command::new("/bin/sh");
-        // The hooks in a shell of their own, as agents run them.
-        let script = format!(
-            "while read -r event; do printf %s \"$event\" | sh -c '\"{HEADCOUNT}\" hook {kind}; :'; echo; done"
-        );
+        let script = format!("while read -r event; do printf %s \"$event\" | {command_of_hooks}; echo; done");
         command.arg0(kind).args(["-c", &script]).current_dir(project);
         command.env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -258,6 +261,23 @@ fn what_was_told_of_an_agent_that_has_ended_is_told_of_no_other() {
     let next = Agent::start(&world, "claude");
     until("it runs", || next.activity(&world).is_object());
     assert_eq!(next.activity(&world)["decided_by"], "process");
+}
+
+#[test]
+fn an_agent_that_another_one_drives_does_not_speak_for_it() {
+    let world = World::new();
+    fs::create_dir(world.path("bin")).unwrap();
+    let inner = world.path("bin/claude");
+    std::os::unix::fs::symlink("/bin/sh", &inner).unwrap();
+    let hook = format!("{} -c '\"{HEADCOUNT}\" hook claude; :' x --input-format stream-json", inner.display());
+    for kind in ["claude", "qwen"] {
+        let mut outer = Agent::running(&world, kind, &hook);
+        for name in ["PermissionRequest", "SessionEnd"] {
+            outer.send(&event(name));
+            assert_eq!(outer.activity(&world)["decided_by"], "process", "{kind} {name}");
+        }
+    }
+    assert_eq!(notes(&world.state()).len(), 1, "they are noted");
 }
 
 /// A file's bytes and mode.

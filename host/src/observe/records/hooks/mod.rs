@@ -1,8 +1,9 @@
 //! The events that agents send by their hooks: `headcount hook` notes them, a file for each conversation, and they are
 //! read here.
 //!
-//! A note belongs to the agent that is the nearest ancestor of the process which sent it, by identity. Nothing else ties it
-//! to an agent: neither the conversation's id nor the folder that it is about.
+//! A note belongs to the nearest ancestor of the process which sent it that runs an agent's program, by identity. Where that
+//! one is no row, it is nobody's: an agent that another one drives does not speak for it. Nothing else ties a note to an
+//! agent: neither the conversation's id nor the folder that it is about.
 
 pub mod event;
 pub mod meaning;
@@ -12,11 +13,12 @@ mod tests;
 
 use super::{Moment, Records, Subject, Testimony};
 use crate::files::read_small;
+use crate::observe::census::NO_KIND;
 use crate::observe::facts::{Claim, Evidence, Gap, Source};
-use crate::observe::processes::{Machine, ProcessId};
+use crate::observe::processes::{Machine, ProcessId, may_live};
 use meaning::{KINDS, meaning};
 use note::{FOLDER, LARGEST, Note, Said};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -40,6 +42,8 @@ pub struct Hooks {
     /// When the folder had changed when it was read last, if it cannot have changed since without showing it.
     read: Option<Duration>,
     notes: HashMap<OsString, (Stamp, Option<Note>)>,
+    /// Processes that run an agent's program, with a row or without.
+    programs: HashSet<ProcessId>,
     /// Why the folder cannot be read.
     failure: Option<String>,
 }
@@ -65,7 +69,8 @@ impl Stamp {
 impl Hooks {
     /// A reader of the notes below the state directory `state`, of agents on this `machine`.
     pub fn new(state: &Path, machine: Machine) -> Self {
-        Self { folder: state.join(FOLDER), machine, read: None, notes: HashMap::new(), failure: None }
+        let (notes, programs) = (HashMap::new(), HashSet::new());
+        Self { folder: state.join(FOLDER), machine, read: None, notes, programs, failure: None }
     }
 
     /// Reads what has changed.
@@ -91,6 +96,13 @@ impl Hooks {
         self.read = (Duration::from_millis(now.unix_ms) > changed + COARSE).then_some(changed);
     }
 
+    /// Which row a note belongs to. A sender that is gone may have been an agent that had none.
+    fn owner(&self, note: &Note, whose: &HashMap<ProcessId, usize>) -> Option<usize> {
+        let is_agent = |id: &ProcessId| whose.contains_key(id) || self.programs.contains(id);
+        let decides = |id: &&ProcessId| is_agent(id) || (note.sender == Some(**id) && !may_live(**id));
+        whose.get(note.ancestors.iter().find(decides)?).copied()
+    }
+
     /// Without a folder no agent has sent anything yet, which is no failure.
     fn fail(&mut self, error: io::Error) {
         self.notes.clear();
@@ -106,6 +118,11 @@ impl Records for Hooks {
         true
     }
 
+    fn learn(&mut self, programs: &[ProcessId]) {
+        self.programs.clear();
+        self.programs.extend(programs);
+    }
+
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.refresh(now);
         let mut found = vec![Testimony::default(); subjects.len()];
@@ -113,9 +130,8 @@ impl Records for Hooks {
             .flat_map(|(n, subject)| subject.processes.iter().map(move |(id, _)| (*id, n)))
             .collect();
         for note in self.notes.values().filter_map(|(_, note)| note.as_ref()) {
-            let nearest = || note.ancestors.iter().find_map(|id| whose.get(id).copied());
             if note.machine == self.machine
-                && let Some(n) = nearest()
+                && let Some(n) = self.owner(note, &whose)
                 && may_send(&subjects[n].kind, &note.kind)
             {
                 found[n].evidence.extend(evidence(note));
@@ -133,10 +149,9 @@ impl Records for Hooks {
     }
 }
 
-/// Whether an agent of one kind may send the events of another: only where it was not recognised. An agent that has no row
-/// of its own and runs inside another one must not speak for it.
+/// Whether an agent of one kind may send the events of another: only where it was not recognised.
 fn may_send(agent: &str, events: &str) -> bool {
-    agent == events || !KINDS.contains(&agent)
+    agent == events || agent == NO_KIND
 }
 
 /// What a note says: since when it is so, and the last that was heard.

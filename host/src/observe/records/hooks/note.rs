@@ -25,7 +25,7 @@ pub struct Note {
     pub machine: Machine,
     /// The processes that the sender of the last event descends from, the nearest first: one of them is the agent.
     pub ancestors: Vec<ProcessId>,
-    /// The nearest of them that is no shell.
+    /// The nearest of them that does not merely run the command.
     pub sender: Option<ProcessId>,
     /// The first event that said what the last one says, if none between them said anything else.
     pub first: Said,
@@ -117,11 +117,12 @@ pub fn file_name(kind: &str, event: &Event, from: &Lineage) -> String {
 
 /// The nearest ancestor that is no shell: agents run their hooks by one, which lives no longer than the hook.
 fn sender(from: &Lineage) -> Option<ProcessId> {
-    from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id)
+    from.ancestors.iter().find(|ancestor| !only_runs(&ancestor.comm)).map(|ancestor| ancestor.id)
 }
 
-fn is_shell(comm: &str) -> bool {
-    ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"].contains(&comm)
+/// Whether a program of this name does nothing but run others.
+fn only_runs(comm: &str) -> bool {
+    ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "timeout", "time", "sudo", "flock"].contains(&comm)
 }
 
 #[cfg(test)]

@@ -58,7 +58,9 @@ impl Desk {
     }
 
     fn send_from(&self, machine: Machine, kind: &str, event: Event, at_ms: u64, ancestors: &[u32]) {
-        let ancestors = ancestors.iter().map(|&pid| Ancestor { id: id(pid), comm: "node".to_owned() }).collect();
+        // None of the tests' processes is there; a shell that is gone is no sender, though.
+        let comm = |pid| if pid == 99 { "sh" } else { "node" }.to_owned();
+        let ancestors = ancestors.iter().map(|&pid| Ancestor { id: id(pid), comm: comm(pid) }).collect();
         let from = Lineage { machine, ancestors };
         let file = self.folder().join(file_name(kind, &event, &from));
         let Change::Write(note) = change(read_note(&file).as_ref(), kind, event, at_ms, from) else {
@@ -87,6 +89,31 @@ fn a_note_belongs_to_the_nearest_agent_that_its_sender_descends_from() {
     assert_eq!(desk.hear(&agents[..1]), [Vec::<String>::new()], "one that is no row speaks for nobody else");
     let declared = [subject("process", &[52])];
     assert_eq!(desk.hear(&declared), [["Stop"]], "one that was not recognised may be of any kind");
+}
+
+#[test]
+fn an_agent_without_a_row_speaks_for_nobody_whether_it_lives_or_not() {
+    let mut desk = Desk::new();
+    let alive = crate::observe::processes::lineage().unwrap().ancestors[0].id;
+    let inner = |alive: ProcessId| {
+        let ancestor = |id, comm: &str| Ancestor { id, comm: comm.to_owned() };
+        let ancestors = vec![ancestor(id(99), "sh"), ancestor(alive, "node"), ancestor(id(42), "claude")];
+        Lineage { machine: machine(), ancestors }
+    };
+    for (n, (sender, programs, heard)) in
+        [(alive, vec![], 1), (alive, vec![alive], 0), (id(43), vec![], 0)].into_iter().enumerate()
+    {
+        let event = event("SessionEnd", &n.to_string());
+        let Change::Write(note) = change(None, "claude", event, 1, inner(sender)) else { panic!("is noted") };
+        fs::write(desk.folder().join("one.json"), serde_json::to_vec(&note).unwrap()).unwrap();
+        desk.reader.learn(&programs);
+        desk.reader.read = None;
+        desk.reader.notes.clear();
+        assert_eq!(desk.hear(&[subject("claude", &[42])])[0].len(), heard, "{n}");
+        for kind in ["copilot", "qwen", "aider", "goose", "codex"] {
+            assert_eq!(desk.hear(&[subject(kind, &[42])])[0].len(), 0, "{kind} {n}");
+        }
+    }
 }
 
 #[test]
