@@ -145,6 +145,16 @@ fn of_an_event_no_more_is_kept_than_is_needed() {
     assert_eq!(crate::hook::notes(&world.state()).len(), 2);
 }
 
+/// A shell of another name, which the kernel calls the process, too.
+fn shell_called(world: &World, name: &str) -> PathBuf {
+    let link = world.path("bin").join(name);
+    fs::create_dir_all(world.path("bin")).unwrap();
+    if !link.is_symlink() {
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+    }
+    link
+}
+
 /// A shell that is taken for an agent of this kind, and runs hooks as its children: a line to its stdin is an event.
 struct Agent(Child);
 
@@ -158,7 +168,7 @@ impl Agent {
     fn running(world: &World, kind: &str, command_of_hooks: &str) -> Self {
         let project = world.path("shop");
         headcount_tests::repository(&project);
-        let mut command = Command::new("/bin/sh");
+        let mut command = Command::new(shell_called(world, kind));
         let script = format!("while read -r event; do printf %s \"$event\" | {command_of_hooks}; echo; done");
         command.arg0(kind).args(["-c", &script]).current_dir(project);
         command.env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
@@ -215,6 +225,39 @@ fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
     assert_eq!(agent.activity(&world)["state"], "idle");
 }
 
+#[test]
+fn a_question_stays_open_while_other_tools_go_on() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    let call = |name: &str, tool: &str, id: Option<&str>| {
+        let mut event = event(name);
+        event["tool_name"] = tool.into();
+        event["tool_use_id"] = id.into();
+        event
+    };
+    agent.send(&call("PreToolUse", "Bash", Some("1")));
+    agent.send(&call("PermissionRequest", "Bash", None));
+    for (name, tool, id, state) in [
+        ("PreToolUse", "Read", "2", "waiting_for_input"),
+        ("PreToolUse", "Bash", "3", "waiting_for_input"),
+        ("PostToolUse", "Bash", "3", "waiting_for_input"),
+        ("PostToolUse", "Read", "2", "waiting_for_input"),
+        ("PostToolUse", "Bash", "1", "working"),
+    ] {
+        agent.send(&call(name, tool, Some(id)));
+        assert_eq!(agent.activity(&world)["state"], state, "{name} {tool} {id}");
+    }
+}
+
+#[test]
+fn a_conversation_that_is_resumed_elsewhere_leaves_the_first_ones_question_as_it_is() {
+    let world = World::new();
+    let mut agents = [Agent::start(&world, "claude"), Agent::start(&world, "claude")];
+    agents[0].send(&event("PermissionRequest"));
+    agents[1].send(&event("SessionStart"));
+    assert_eq!(agents.each_ref().map(|agent| agent.activity(&world)["state"].clone()), ["waiting_for_input", "idle"]);
+}
+
 /// What no event tells: that somebody has interrupted the agent, or granted what it asked for.
 #[test]
 fn what_the_agent_records_later_than_its_event_counts() {
@@ -266,9 +309,7 @@ fn what_was_told_of_an_agent_that_has_ended_is_told_of_no_other() {
 #[test]
 fn an_agent_that_another_one_drives_does_not_speak_for_it() {
     let world = World::new();
-    fs::create_dir(world.path("bin")).unwrap();
-    let inner = world.path("bin/claude");
-    std::os::unix::fs::symlink("/bin/sh", &inner).unwrap();
+    let inner = shell_called(&world, "claude");
     let hook = format!("{} -c '\"{HEADCOUNT}\" hook claude; :' x --input-format stream-json", inner.display());
     for kind in ["claude", "qwen"] {
         let mut outer = Agent::running(&world, kind, &hook);
@@ -277,7 +318,7 @@ fn an_agent_that_another_one_drives_does_not_speak_for_it() {
             assert_eq!(outer.activity(&world)["decided_by"], "process", "{kind} {name}");
         }
     }
-    assert_eq!(notes(&world.state()).len(), 1, "they are noted");
+    assert!(!notes(&world.state()).is_empty(), "they are noted");
 }
 
 /// A file's bytes and mode.
@@ -352,6 +393,24 @@ fn what_install_made_is_gone_after_uninstall() {
 }
 
 #[test]
+fn a_file_that_was_there_is_never_deleted() {
+    let world = World::new();
+    for (kind, name, text) in [
+        ("claude", ".claude/settings.json", "{}\n"),
+        ("claude", ".claude/settings.json", "{\"hooks\": {}}\n"),
+        ("gemini", ".gemini/settings.json", "{\n  \"hooks\": {\n    \"SessionStart\": []\n  }\n}\n"),
+        ("cursor", ".cursor/hooks.json", "{\n  \"version\": 1\n}\n"),
+        ("cursor", ".cursor/hooks.json", "{\"version\": 1}"),
+    ] {
+        let path = world.write(name, text);
+        assert_eq!(world.run(&["hook", "install", kind]).code, Some(0));
+        assert_ne!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(world.run(&["hook", "uninstall", kind]).code, Some(0));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_link_stays_a_link_and_its_file_is_changed() {
     let world = World::new();
     let target = world.write("dotfiles/claude.json", "{}\n");
@@ -379,6 +438,7 @@ fn what_cannot_be_changed_safely_is_left_as_it_is_with_a_sentence() {
         ("claude", ".claude/settings.json", "{ // mine\n}", "is no JSON"),
         ("gemini", ".gemini/settings.json", "[]", "no JSON object"),
         ("codex", ".codex/hooks.json", "{\"hooks\": []}", "no list of hooks"),
+        ("cursor", ".cursor/hooks.json", "{\"hooks\": {}, \"hooks\": {}}", "stands twice"),
         ("opencode", ".config/opencode/plugins/headcount.js", "// mine", "not written by headcount"),
     ] {
         let path = world.write(name, text);

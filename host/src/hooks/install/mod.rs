@@ -1,6 +1,7 @@
 //! Arranging that an agent sends its events: an entry for each event in its settings, or a plugin. Nothing else in the file
 //! changes, and what was put in can be taken out without a trace.
 
+mod command;
 mod difference;
 mod json;
 mod settings;
@@ -70,6 +71,9 @@ pub enum InstallError {
     /// Settings are always one.
     #[error("it holds no JSON object, so nothing is changed in it")]
     NoObject,
+    /// Which of the two counts is not known.
+    #[error("the key {0:?} stands twice in it, so nothing is changed in it")]
+    Twice(String),
     /// Something else stands there.
     #[error("what stands under `hooks` in it for {0} is no list of hooks, so nothing is changed in it")]
     NoHooks(String),

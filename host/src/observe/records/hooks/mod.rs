@@ -8,6 +8,7 @@
 pub mod event;
 pub mod meaning;
 pub mod note;
+mod open;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,8 @@ use crate::observe::census::NO_KIND;
 use crate::observe::facts::{Claim, Evidence, Gap, Source};
 use crate::observe::processes::{Machine, ProcessId, may_live};
 use meaning::{KINDS, meaning};
-use note::{FOLDER, LARGEST, Note, Said};
+use note::{FOLDER, LARGEST, Note, Said, sender_in};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -44,9 +46,12 @@ pub struct Hooks {
     notes: HashMap<OsString, (Stamp, Option<Note>)>,
     /// Processes that run an agent's program, with a row or without.
     programs: HashSet<ProcessId>,
-    /// Why the folder cannot be read.
+    /// Why the folder cannot be read, or not all of it.
     failure: Option<String>,
 }
+
+/// Files by name.
+type Files = Vec<(OsString, Stamp)>;
 
 /// What changes when a file does. A note is never written over: each is a file of its own that takes the last one's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +87,7 @@ impl Hooks {
         if self.read == Some(changed) {
             return;
         }
-        let files = match list(&self.folder) {
+        let (files, left_out) = match list(&self.folder, &self.machine) {
             Ok(files) => files,
             Err(error) => return self.fail(error),
         };
@@ -92,7 +97,7 @@ impl Hooks {
             let read = || (stamp, read_note(&self.folder.join(&name)));
             self.notes.insert(name.clone(), known.unwrap_or_else(read));
         }
-        self.failure = None;
+        self.failure = left_out;
         self.read = (Duration::from_millis(now.unix_ms) > changed + COARSE).then_some(changed);
     }
 
@@ -168,10 +173,12 @@ fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
     earlier.into_iter().chain([&note.last]).filter_map(statement)
 }
 
-/// The newest files that may be notes.
-fn list(folder: &Path) -> io::Result<Vec<(OsString, Stamp)>> {
+/// The files that may be notes, and what is left out of them. Where there are too many, those of senders that live come
+/// first, then those of which it is not known, each the newest first.
+fn list(folder: &Path, machine: &Machine) -> io::Result<(Files, Option<String>)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder)?.take(MOST_LISTED) {
+    let mut entries = fs::read_dir(folder)?;
+    for entry in entries.by_ref().take(MOST_LISTED) {
         let entry = entry?;
         let name = entry.file_name();
         // It may be gone by now.
@@ -182,9 +189,23 @@ fn list(folder: &Path) -> io::Result<Vec<(OsString, Stamp)>> {
             files.push((name, Stamp::of(&found)));
         }
     }
-    files.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified));
-    files.truncate(MOST);
-    Ok(files)
+    let not_listed = entries.next().is_some();
+    let mut not_read = 0;
+    if files.len() > MOST {
+        let rank = |name: &OsString| {
+            let sender = name.to_str().and_then(|name| sender_in(name, machine));
+            sender.map_or(1, |sender| if may_live(sender) { 0 } else { 2 })
+        };
+        files.sort_by_cached_key(|(name, stamp)| (rank(name), Reverse(stamp.modified)));
+        not_read = files[MOST..].iter().filter(|(name, _)| rank(name) < 2).count();
+        files.truncate(MOST);
+    }
+    let left_out = match (not_listed, not_read) {
+        (true, _) => Some(format!("of the notes of hooks only {MOST_LISTED} were looked at, there are more")),
+        (false, 1..) => Some(format!("{not_read} of the notes of hooks were not read: more than {MOST} are there")),
+        (false, 0) => None,
+    };
+    Ok((files, left_out))
 }
 
 /// A file that is no note says nothing.

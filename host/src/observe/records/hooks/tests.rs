@@ -175,15 +175,34 @@ fn what_is_no_note_says_nothing() {
 }
 
 #[test]
-fn of_very_many_notes_the_newest_are_read() {
+fn of_very_many_notes_those_of_living_senders_are_read_and_what_is_left_out_is_said() {
     let mut desk = Desk::new();
-    for n in 0..MOST + 5 {
-        fs::write(desk.folder().join(format!("{n}.json")), "{}").unwrap();
-    }
+    let alive = crate::observe::processes::lineage().unwrap().ancestors.remove(0);
+    let from = |ancestor| Lineage { machine: machine(), ancestors: vec![ancestor] };
+    let asked = event("PermissionRequest", "a");
+    let Change::Write(note) = change(None, "claude", asked.clone(), 1, from(alive.clone())) else { panic!("is noted") };
+    let mine = desk.folder().join(file_name("claude", &asked, &from(alive.clone())));
+    fs::write(mine, serde_json::to_vec(&note).unwrap()).unwrap();
     std::thread::sleep(Duration::from_millis(20));
-    desk.send("claude", event("Stop", "a"), 1, &[42]);
-    assert_eq!(desk.hear(&[subject("claude", &[42])]), [["Stop"]]);
-    assert_eq!(desk.reader.notes.len(), MOST);
+    let ended = Ancestor { id: ProcessId { start: alive.id.start + 1, ..alive.id }, comm: "node".to_owned() };
+    for n in 0..MOST {
+        let name = file_name("claude", &event("Stop", &n.to_string()), &from(ended.clone()));
+        fs::write(desk.folder().join(name), "{}").unwrap();
+    }
+    let agent = Subject {
+        processes: vec![(alive.id, subject("claude", &[1]).processes.remove(0).1)],
+        ..subject("claude", &[])
+    };
+    let mut hear = || desk.reader.read(&[&agent], SystemClock::default().now()).remove(0);
+    let said = hear();
+    assert_eq!((said.evidence[0].word.as_str(), said.unmeasured.len()), ("PermissionRequest", 0));
+    let folder = desk.state.path().join(FOLDER);
+    for n in 0..MOST {
+        fs::write(folder.join(format!("{n}.json")), "{}").unwrap();
+    }
+    let said = hear();
+    assert_eq!(said.evidence[0].word, "PermissionRequest");
+    assert_eq!(said.unmeasured[0].reason, "1 of the notes of hooks were not read: more than 1000 are there");
 }
 
 #[test]
