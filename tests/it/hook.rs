@@ -145,6 +145,26 @@ fn of_an_event_no_more_is_kept_than_is_needed() {
     assert_eq!(crate::hook::notes(&world.state()).len(), 2);
 }
 
+#[test]
+fn who_mistypes_a_kind_at_a_terminal_is_told() {
+    let world = World::new();
+    for (word, code, said) in
+        [("cladue", Some(0), "no kind of agent is called \"cladue\", only claude, codex,"), ("claude", Some(0), "")]
+    {
+        let terminal = nix::pty::openpty(None, None).unwrap();
+        let mut command = world.command(&["hook", word]);
+        command.stdin(Stdio::null()).stderr(Stdio::from(terminal.slave));
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        assert_eq!(ended(&mut child, PATIENCE), code);
+        let mut shown = Vec::new();
+        // The other end is closed: that is an error of a terminal, and the end of what was shown.
+        let _ = std::io::Read::read_to_end(&mut fs::File::from(terminal.master), &mut shown);
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.contains(said) && shown.lines().count() == usize::from(!said.is_empty()), "{shown:?}");
+    }
+}
+
 /// A shell of another name, which the kernel calls the process, too.
 fn shell_called(world: &World, name: &str) -> PathBuf {
     let link = world.path("bin").join(name);
@@ -390,6 +410,28 @@ fn what_install_made_is_gone_after_uninstall() {
             assert!(!world.path(name).exists(), "{name}");
         }
     }
+}
+
+#[test]
+fn a_file_keeps_its_owner_and_one_that_may_not_be_written_stays_as_it_is() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+    let world = World::new();
+    let path = world.write(".claude/settings.json", "{}\n");
+    // Only root may give a file away.
+    if nix::unistd::geteuid().is_root() {
+        chown(&path, Some(1234), Some(1235)).unwrap();
+    }
+    let owner = |path: &Path| fs::metadata(path).map(|found| (found.uid(), found.gid(), found.mode())).unwrap();
+    let before = owner(&path);
+    let done = world.run(&["hook", "install", "claude"]);
+    assert!(done.code == Some(0) && fs::read_to_string(&path).unwrap().contains("hook claude"), "{done:?}");
+    assert_eq!(owner(&path), before);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let with = file(&path);
+    let refused = world.run(&["hook", "uninstall", "claude"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("it may not be written"), "{refused:?}");
+    assert_eq!(file(&path), with);
+    assert!(world.run(&["hook", "install", "claude"]).stdout.contains("is installed already"));
 }
 
 #[test]
