@@ -5,10 +5,15 @@ pub fn of(program: &str, kind: &str) -> String {
     format!("{} hook {kind}", quoted(program))
 }
 
-/// Whether a command runs headcount's hook of this kind, perhaps among others; `program`: this very one.
-pub fn runs(command: &str, kind: &str, program: Option<&str>) -> bool {
-    let words = words(command);
-    words.windows(3).any(|three| is_hook(three, kind) && program.is_none_or(|program| three[0].0 == program))
+/// Whether a command runs headcount's hook of this kind, perhaps among others: `program`, whatever it is called, or one of
+/// headcount's name.
+pub fn runs(command: &str, kind: &str, program: &str) -> bool {
+    words(command).windows(3).any(|three| is_hook(three, kind)) || runs_program(command, kind, program)
+}
+
+/// Whether a command runs this very program's hook, perhaps among others.
+pub fn runs_program(command: &str, kind: &str, program: &str) -> bool {
+    words(command).windows(3).any(|three| three[0].0 == program && three[1].0 == "hook" && three[2].0 == kind)
 }
 
 /// Whether a command does nothing else: before it only variables may be set, behind it only its output be sent elsewhere.
@@ -94,8 +99,8 @@ mod tests {
         assert_eq!(quoted("/usr/bin/headcount"), "/usr/bin/headcount");
         assert_eq!(quoted("/it's $HOME/headcount"), "'/it'\\''s $HOME/headcount'");
         let program = "/it's $HOME/headcount";
-        assert!(runs(&of(program, "claude"), "claude", Some(program)));
-        assert!(!runs(&of(program, "claude"), "claude", Some("/opt/headcount")));
+        assert!(runs_program(&of(program, "claude"), "claude", program));
+        assert!(!runs_program(&of(program, "claude"), "claude", "/opt/headcount"));
     }
 
     #[test]
@@ -110,16 +115,17 @@ mod tests {
             "/a/headcount  hook claude > /tmp/log 2>&1",
             "/a/headcount hook claude || true",
         ] {
-            assert!(is_ours(ours, "claude") && runs(ours, "claude", None), "{ours}");
+            assert!(is_ours(ours, "claude") && runs(ours, "claude", "/x/hc"), "{ours}");
         }
         for beside in ["headcount hook claude; rm -rf /", "say; headcount hook claude", "headcount hook claude 2>&1; x"]
         {
-            assert!(!is_ours(beside, "claude") && runs(beside, "claude", None), "{beside}");
+            assert!(!is_ours(beside, "claude") && runs(beside, "claude", "/x/hc"), "{beside}");
         }
+        assert!(runs("/x/hc hook claude", "claude", "/x/hc") && !is_ours("/x/hc hook claude", "claude"));
         for other in
             ["headcount hook codex", "myheadcount hook claude", "echo hook claude", "headcount hook claude2", ""]
         {
-            assert!(!is_ours(other, "claude") && !runs(other, "claude", None), "{other}");
+            assert!(!is_ours(other, "claude") && !runs(other, "claude", "/x/hc"), "{other}");
         }
     }
 }

@@ -44,14 +44,14 @@ pub fn with_hooks(
     program: &str,
 ) -> Result<String, InstallError> {
     let mut text =
-        without(text, |command| command::is_ours(command, kind) && !command::runs(command, kind, Some(program)))?;
+        without(text, |command| command::is_ours(command, kind) && !command::runs_program(command, kind, program))?;
     let command = command::of(program, kind);
     for event in events {
         let root = Place::of(&text)?;
         if !matches!(root.inside, Inside::Object(_)) {
             return Err(InstallError::NoObject);
         }
-        if has(&text, event, kind) {
+        if has(&text, event, kind, program) {
             continue;
         }
         let Some(hooks) = root.member("hooks") else {
@@ -72,9 +72,9 @@ pub fn with_hooks(
 }
 
 /// Whether this program is run at an event.
-fn has(text: &str, event: &str, kind: &str) -> bool {
+fn has(text: &str, event: &str, kind: &str, program: &str) -> bool {
     let Ok(settings) = serde_json::from_str::<Value>(text) else { return false };
-    let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|text| command::runs(text, kind, None));
+    let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|text| command::runs(text, kind, program));
     let has = |entry: &Value| is_ours(entry) || entry["hooks"].as_array().into_iter().flatten().any(is_ours);
     settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(has))
 }
@@ -210,6 +210,12 @@ mod tests {
         }
         let chained = installed.replace("hook claude", "hook claude; say done");
         assert_eq!((put(&chained), without_hooks(&chained, "claude").unwrap()), (chained.clone(), chained));
+    }
+
+    #[test]
+    fn a_program_of_another_name_is_installed_once_too() {
+        let put = |text: &str| with_hooks(text, "claude", GROUPS, &["Stop"], "/opt/hc").unwrap();
+        assert_eq!(put(&put("{}")), put("{}"));
     }
 
     #[test]

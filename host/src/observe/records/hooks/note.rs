@@ -225,6 +225,8 @@ mod tests {
         assert_eq!(after_of("opencode", &answered), "permission.replied since 3");
         let of_a_subagent = ["PermissionRequest(Bash)@sub", "PostToolUse(Bash)@sub"];
         assert_eq!(after(&of_a_subagent), "PostToolUse since 1");
+        let begun = ["PermissionRequest(Bash)", "UserPromptSubmit@sub"];
+        assert_eq!(after(&begun), "PermissionRequest since 0");
     }
 
     #[test]

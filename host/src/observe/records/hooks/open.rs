@@ -34,9 +34,11 @@ impl Open {
             (Claim::Waiting, _) => self.ask(said),
             // Some of it may run on in the background.
             (Claim::Working, "Stop" | "PostToolBatch") => self.end(event),
-            (Claim::Idle | Claim::Finished, _) if event.subagent.is_some() => self.end(event),
             (Claim::Idle | Claim::Finished, _)
-            | (_, "UserPromptSubmit" | "BeforeAgent" | "BeforeModel" | "AfterModel") => *self = Self::default(),
+            | (_, "UserPromptSubmit" | "BeforeAgent" | "BeforeModel" | "AfterModel") => match event.subagent {
+                Some(_) => self.end(event),
+                None => *self = Self::default(),
+            },
             (_, "PreToolUse") => push(&mut self.calls, event.clone()),
             // Gemini's tools run only once they may.
             (_, "BeforeTool") => self.answer(|question| question.tool.is_none()),
