@@ -145,18 +145,51 @@ fn of_an_event_no_more_is_kept_than_is_needed() {
     assert_eq!(crate::hook::notes(&world.state()).len(), 2);
 }
 
+#[test]
+fn who_mistypes_a_kind_at_a_terminal_is_told() {
+    let world = World::new();
+    for (word, code, said) in
+        [("cladue", Some(0), "no kind of agent is called \"cladue\", only claude, codex,"), ("claude", Some(0), "")]
+    {
+        let terminal = nix::pty::openpty(None, None).unwrap();
+        let mut command = world.command(&["hook", word]);
+        command.stdin(Stdio::null()).stderr(Stdio::from(terminal.slave));
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        assert_eq!(ended(&mut child, PATIENCE), code);
+        let mut shown = Vec::new();
+        // The other end is closed: that is an error of a terminal, and the end of what was shown.
+        let _ = std::io::Read::read_to_end(&mut fs::File::from(terminal.master), &mut shown);
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.contains(said) && shown.lines().count() == usize::from(!said.is_empty()), "{shown:?}");
+    }
+}
+
+/// A shell of another name, which the kernel calls the process, too.
+fn shell_called(world: &World, name: &str) -> PathBuf {
+    let link = world.path("bin").join(name);
+    fs::create_dir_all(world.path("bin")).unwrap();
+    if !link.is_symlink() {
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+    }
+    link
+}
+
 /// A shell that is taken for an agent of this kind, and runs hooks as its children: a line to its stdin is an event.
 struct Agent(Child);
 
 impl Agent {
     fn start(world: &World, kind: &str) -> Self {
+        // The hooks in a shell of their own, as agents run them.
+        Self::running(world, kind, &format!("sh -c '\"{HEADCOUNT}\" hook {kind}; :'"))
+    }
+
+    /// One that passes each event to a command.
+    fn running(world: &World, kind: &str, command_of_hooks: &str) -> Self {
         let project = world.path("shop");
         headcount_tests::repository(&project);
-        let mut command = Command::new("/bin/sh");
-        // The hooks in a shell of their own, as agents run them.
-        let script = format!(
-            "while read -r event; do printf %s \"$event\" | sh -c '\"{HEADCOUNT}\" hook {kind}; :'; echo; done"
-        );
+        let mut command = Command::new(shell_called(world, kind));
+        let script = format!("while read -r event; do printf %s \"$event\" | {command_of_hooks}; echo; done");
         command.arg0(kind).args(["-c", &script]).current_dir(project);
         command.env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -212,6 +245,39 @@ fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
     assert_eq!(agent.activity(&world)["state"], "idle");
 }
 
+#[test]
+fn a_question_stays_open_while_other_tools_go_on() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    let call = |name: &str, tool: &str, id: Option<&str>| {
+        let mut event = event(name);
+        event["tool_name"] = tool.into();
+        event["tool_use_id"] = id.into();
+        event
+    };
+    agent.send(&call("PreToolUse", "Bash", Some("1")));
+    agent.send(&call("PermissionRequest", "Bash", None));
+    for (name, tool, id, state) in [
+        ("PreToolUse", "Read", "2", "waiting_for_input"),
+        ("PreToolUse", "Bash", "3", "waiting_for_input"),
+        ("PostToolUse", "Bash", "3", "waiting_for_input"),
+        ("PostToolUse", "Read", "2", "waiting_for_input"),
+        ("PostToolUse", "Bash", "1", "working"),
+    ] {
+        agent.send(&call(name, tool, Some(id)));
+        assert_eq!(agent.activity(&world)["state"], state, "{name} {tool} {id}");
+    }
+}
+
+#[test]
+fn a_conversation_that_is_resumed_elsewhere_leaves_the_first_ones_question_as_it_is() {
+    let world = World::new();
+    let mut agents = [Agent::start(&world, "claude"), Agent::start(&world, "claude")];
+    agents[0].send(&event("PermissionRequest"));
+    agents[1].send(&event("SessionStart"));
+    assert_eq!(agents.each_ref().map(|agent| agent.activity(&world)["state"].clone()), ["waiting_for_input", "idle"]);
+}
+
 /// What no event tells: that somebody has interrupted the agent, or granted what it asked for.
 #[test]
 fn what_the_agent_records_later_than_its_event_counts() {
@@ -258,6 +324,21 @@ fn what_was_told_of_an_agent_that_has_ended_is_told_of_no_other() {
     let next = Agent::start(&world, "claude");
     until("it runs", || next.activity(&world).is_object());
     assert_eq!(next.activity(&world)["decided_by"], "process");
+}
+
+#[test]
+fn an_agent_that_another_one_drives_does_not_speak_for_it() {
+    let world = World::new();
+    let inner = shell_called(&world, "claude");
+    let hook = format!("{} -c '\"{HEADCOUNT}\" hook claude; :' x --input-format stream-json", inner.display());
+    for kind in ["claude", "qwen"] {
+        let mut outer = Agent::running(&world, kind, &hook);
+        for name in ["PermissionRequest", "SessionEnd"] {
+            outer.send(&event(name));
+            assert_eq!(outer.activity(&world)["decided_by"], "process", "{kind} {name}");
+        }
+    }
+    assert!(!notes(&world.state()).is_empty(), "they are noted");
 }
 
 /// A file's bytes and mode.
@@ -332,6 +413,46 @@ fn what_install_made_is_gone_after_uninstall() {
 }
 
 #[test]
+fn a_file_keeps_its_owner_and_one_that_may_not_be_written_stays_as_it_is() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+    let world = World::new();
+    let path = world.write(".claude/settings.json", "{}\n");
+    // Only root may give a file away.
+    if nix::unistd::geteuid().is_root() {
+        chown(&path, Some(1234), Some(1235)).unwrap();
+    }
+    let owner = |path: &Path| fs::metadata(path).map(|found| (found.uid(), found.gid(), found.mode())).unwrap();
+    let before = owner(&path);
+    let done = world.run(&["hook", "install", "claude"]);
+    assert!(done.code == Some(0) && fs::read_to_string(&path).unwrap().contains("hook claude"), "{done:?}");
+    assert_eq!(owner(&path), before);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let with = file(&path);
+    let refused = world.run(&["hook", "uninstall", "claude"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("it may not be written"), "{refused:?}");
+    assert_eq!(file(&path), with);
+    assert!(world.run(&["hook", "install", "claude"]).stdout.contains("is installed already"));
+}
+
+#[test]
+fn a_file_that_was_there_is_never_deleted() {
+    let world = World::new();
+    for (kind, name, text) in [
+        ("claude", ".claude/settings.json", "{}\n"),
+        ("claude", ".claude/settings.json", "{\"hooks\": {}}\n"),
+        ("gemini", ".gemini/settings.json", "{\n  \"hooks\": {\n    \"SessionStart\": []\n  }\n}\n"),
+        ("cursor", ".cursor/hooks.json", "{\n  \"version\": 1\n}\n"),
+        ("cursor", ".cursor/hooks.json", "{\"version\": 1}"),
+    ] {
+        let path = world.write(name, text);
+        assert_eq!(world.run(&["hook", "install", kind]).code, Some(0));
+        assert_ne!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(world.run(&["hook", "uninstall", kind]).code, Some(0));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_link_stays_a_link_and_its_file_is_changed() {
     let world = World::new();
     let target = world.write("dotfiles/claude.json", "{}\n");
@@ -359,6 +480,7 @@ fn what_cannot_be_changed_safely_is_left_as_it_is_with_a_sentence() {
         ("claude", ".claude/settings.json", "{ // mine\n}", "is no JSON"),
         ("gemini", ".gemini/settings.json", "[]", "no JSON object"),
         ("codex", ".codex/hooks.json", "{\"hooks\": []}", "no list of hooks"),
+        ("cursor", ".cursor/hooks.json", "{\"hooks\": {}, \"hooks\": {}}", "stands twice"),
         ("opencode", ".config/opencode/plugins/headcount.js", "// mine", "not written by headcount"),
     ] {
         let path = world.write(name, text);

@@ -3,7 +3,7 @@
 use crate::config::make_private;
 use crate::observe::processes::{Lineage, Machine, may_live};
 use crate::observe::records::hooks::event::Event;
-use crate::observe::records::hooks::note::{Change, FOLDER, Note, change, file_name};
+use crate::observe::records::hooks::note::{Change, FOLDER, Note, change, file_name, sender_in};
 use crate::observe::records::hooks::read_note;
 use std::fs::{self, DirEntry};
 use std::io::{self, Write as _};
@@ -14,9 +14,12 @@ use std::time::{Duration, UNIX_EPOCH};
 const UNFINISHED: &str = ".unfinished";
 
 /// So many files are looked at whether they are still of use.
-const SWEPT: usize = 256;
+const SWEPT: usize = 10_000;
 
-/// For how long a note outlives its sender, milliseconds. Not at once: whether the sender is the agent is not certain.
+/// So many of them are read for it: most tell by their name.
+const READ: usize = 256;
+
+/// For how long a note is kept of which it is not known whether its sender lives, milliseconds.
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// For how long a note is kept whose processes cannot be seen from here, milliseconds.
@@ -30,6 +33,8 @@ pub fn note(state: &Path, kind: &str, event: Event, at_ms: u64, from: Lineage) -
     let folder = state.join(FOLDER);
     let file = folder.join(file_name(kind, &event, &from));
     let machine = from.machine.clone();
+    make_private(&folder)?;
+    let _lock = lock(&folder)?;
     let before = read_note(&file);
     match change(before.as_ref(), kind, event, at_ms, from) {
         Change::Keep => Ok(()),
@@ -38,7 +43,6 @@ pub fn note(state: &Path, kind: &str, event: Event, at_ms: u64, from: Lineage) -
             _ => Err(error),
         }),
         Change::Write(note) => {
-            make_private(&folder)?;
             replace(&folder, &file, &serde_json::to_vec(&note)?)?;
             if before.is_none() {
                 sweep(&folder, &machine, at_ms);
@@ -46,6 +50,20 @@ pub fn note(state: &Path, kind: &str, event: Event, at_ms: u64, from: Lineage) -
             Ok(())
         }
     }
+}
+
+/// Events that come at once are noted one after the other. A file system that knows no locks has to do without.
+#[cfg(unix)]
+fn lock(folder: &Path) -> io::Result<fs::File> {
+    let lock = fs::File::open(folder)?;
+    lock.lock().or_else(|error| if error.kind() == io::ErrorKind::Unsupported { Ok(()) } else { Err(error) })?;
+    Ok(lock)
+}
+
+/// A folder cannot be locked here.
+#[cfg(not(unix))]
+fn lock(_folder: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Puts a file in another's place, so that nobody ever reads half of it. It is this user's alone.
@@ -58,8 +76,18 @@ fn replace(folder: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Removes what is of no use any more.
 fn sweep(folder: &Path, machine: &Machine, now_ms: u64) {
+    let mut may_read = READ;
     for entry in fs::read_dir(folder).into_iter().flatten().take(SWEPT).flatten() {
-        if is_useless(&entry, machine, now_ms) {
+        let sender = entry.file_name().to_str().and_then(|name| sender_in(name, machine));
+        let is_useless = match sender {
+            Some(sender) => !may_live(sender),
+            None if may_read == 0 => false,
+            None => {
+                may_read -= 1;
+                is_useless(&entry, machine, now_ms)
+            }
+        };
+        if is_useless {
             // The next sweep will find it again.
             let _ = fs::remove_file(entry.path());
         }
@@ -82,7 +110,7 @@ fn is_useless(entry: &DirEntry, machine: &Machine, now_ms: u64) -> bool {
 fn is_over(note: &Note, machine: &Machine, now_ms: u64) -> bool {
     let age = now_ms.saturating_sub(note.last.at_ms);
     if note.machine == *machine {
-        age > DAY && note.sender.is_none_or(|sender| !may_live(sender))
+        age > DAY || note.sender.is_some_and(|sender| !may_live(sender))
     } else if note.machine.pid_namespace == machine.pid_namespace {
         // The machine has been started anew.
         true
@@ -133,6 +161,34 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_have_the_same_conversation_have_a_file_each() {
+        let state = tempfile::tempdir().unwrap();
+        let first = lineage().unwrap();
+        let mut second = first.clone();
+        second.ancestors.iter_mut().for_each(|ancestor| ancestor.id.pid = 1);
+        second.ancestors.iter_mut().for_each(|ancestor| ancestor.id.start = 0);
+        note(state.path(), "claude", event("PermissionRequest", "a"), NOW, first.clone()).unwrap();
+        let resumed = Event { about: Some("resume".into()), ..event("SessionStart", "a") };
+        note(state.path(), "claude", resumed, NOW + 1, second.clone()).unwrap();
+        let left = Event { about: Some("clear".into()), ..event("SessionEnd", "a") };
+        note(state.path(), "claude", left, NOW + 2, second).unwrap();
+        let kept = read_note(&state.path().join(FOLDER).join(file_name("claude", &event("Stop", "a"), &first)));
+        assert_eq!(kept.unwrap().last.event.name, "PermissionRequest");
+    }
+
+    #[test]
+    fn events_that_come_at_once_are_all_noted() {
+        let state = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let asked = Event { call: Some(n.to_string()), ..event("PermissionRequest", "a") };
+                scope.spawn(|| note(state.path(), "claude", asked, NOW, lineage().unwrap()).unwrap());
+            }
+        });
+        assert_eq!(read_note(&files(state.path())[0]).unwrap().open.questions.len(), 8);
+    }
+
+    #[test]
     fn a_conversation_that_was_left_has_no_file() {
         let state = tempfile::tempdir().unwrap();
         let left = || Event { about: Some("clear".into()), ..event("SessionEnd", "a") };
@@ -170,9 +226,9 @@ mod tests {
             replace(&folder, &file, &serde_json::to_vec(&note).unwrap()).unwrap();
         }
         fs::write(folder.join("README"), "not ours").unwrap();
-        note(state.path(), "claude", event("Stop", "new"), NOW, alive).unwrap();
-        let name = |id: &str| folder.join(file_name("claude", &event("Stop", id), &ended));
-        let mut left = ["alive", "ended just now", "contained", "new"].map(name).to_vec();
+        note(state.path(), "claude", event("Stop", "new"), NOW, alive.clone()).unwrap();
+        let name = |id: &str, from: &Lineage| folder.join(file_name("claude", &event("Stop", id), from));
+        let mut left = vec![name("alive", &alive), name("contained", &contained), name("new", &alive)];
         left.push(folder.join("README"));
         let mut found = files(state.path());
         found.sort();

@@ -12,7 +12,9 @@ use crate::config::{Dirs, Environment};
 use crate::observe::processes::lineage;
 use crate::observe::records::hooks::event::Event;
 use crate::observe::records::hooks::meaning::KINDS;
+use crate::report::clean;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -26,9 +28,15 @@ const ENDS: Duration = Duration::from_millis(230);
 /// Takes one event. `words`: the kind of the agent, and the event itself, unless it comes on stdin. Without a kind that is
 /// known, nothing is noted.
 ///
-/// It always comes back, in under a quarter of a second, and prints nothing.
+/// It always comes back, in under a quarter of a second, and prints nothing: only who mistypes a kind at a terminal is told.
 pub fn receive(words: &[OsString]) {
-    let Some(kind) = words.first().and_then(|word| KINDS.into_iter().find(|kind| word == kind)) else { return };
+    let Some(kind) = words.first().and_then(|word| KINDS.into_iter().find(|kind| word == kind)) else {
+        if io::stderr().is_terminal() {
+            let word = words.first().map(|word| clean(&word.to_string_lossy())).unwrap_or_default();
+            anstream::eprintln!("headcount hook: no kind of agent is called {word:?}, only {}", KINDS.join(", "));
+        }
+        return;
+    };
     std::panic::set_hook(Box::new(|_| {}));
     survive_limits();
     let clock = SystemClock::default();

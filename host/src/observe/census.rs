@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The kind of an agent that only a roster names.
-const NO_KIND: &str = "process";
+pub const NO_KIND: &str = "process";
 
 /// An agent's root process, with what was settled when it was first seen.
 #[derive(Debug, Clone)]
@@ -130,6 +130,11 @@ impl Census {
     /// Processes that run a program which no look before saw them run.
     pub fn fresh(&self) -> &[ProcessId] {
         &self.look.fresh
+    }
+
+    /// All processes that run an agent's program, also those that are no agents.
+    pub fn programs(&self) -> &[ProcessId] {
+        &self.look.programs
     }
 
     /// The user that this program runs as.

@@ -3,6 +3,7 @@
 use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A value's place in a text.
@@ -40,6 +41,24 @@ impl Place {
     pub fn member(&self, key: &str) -> Option<&Self> {
         let Inside::Object(members) = &self.inside else { return None };
         members.iter().rev().find(|(_, name, _)| name == key).map(|(_, _, value)| value)
+    }
+
+    /// A key that stands twice in one object, if any does: which one counts is for each reader to say.
+    pub fn repeated(&self) -> Option<&str> {
+        match &self.inside {
+            Inside::Object(members) => {
+                let mut keys = HashSet::new();
+                let twice = members.iter().find(|(_, key, _)| !keys.insert(key)).map(|(_, key, _)| key.as_str());
+                twice.or_else(|| members.iter().find_map(|(_, _, value)| value.repeated()))
+            }
+            Inside::Array(items) => items.iter().find_map(Self::repeated),
+            Inside::Scalar => None,
+        }
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.elements().is_empty()
     }
 
     /// The items of a list.

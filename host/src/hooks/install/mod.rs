@@ -1,6 +1,7 @@
 //! Arranging that an agent sends its events: an entry for each event in its settings, or a plugin. Nothing else in the file
 //! changes, and what was put in can be taken out without a trace.
 
+mod command;
 mod difference;
 mod json;
 mod settings;
@@ -70,9 +71,15 @@ pub enum InstallError {
     /// Settings are always one.
     #[error("it holds no JSON object, so nothing is changed in it")]
     NoObject,
+    /// Which of the two counts is not known.
+    #[error("the key {0:?} stands twice in it, so nothing is changed in it")]
+    Twice(String),
     /// Something else stands there.
     #[error("what stands under `hooks` in it for {0} is no list of hooks, so nothing is changed in it")]
     NoHooks(String),
+    /// Somebody wants it to stay as it is.
+    #[error("it may not be written, so nothing is changed in it")]
+    ReadOnly,
     /// A plugin of the same name.
     #[error("it was not written by headcount, so it is left as it is")]
     Foreign,
@@ -123,6 +130,9 @@ impl Plan {
         let before = read(&target)?;
         let after = after(before.as_deref())
             .map_err(|error| InstallError::In { file: target.clone(), error: Box::new(error) })?;
+        if before != after && fs::metadata(&target).is_ok_and(|found| found.permissions().readonly()) {
+            return Err(InstallError::In { file: target, error: Box::new(InstallError::ReadOnly) });
+        }
         Ok(Self { file, target, before, after })
     }
 
@@ -136,7 +146,7 @@ impl Plan {
         difference::unified(&self.target.display().to_string(), self.before.as_deref(), self.after.as_deref())
     }
 
-    /// Does it: the file is whole at every moment, and keeps its mode.
+    /// Does it: the file is whole at every moment, and keeps its owner, group and mode.
     ///
     /// # Errors
     /// It cannot be written, or is not any more what it was.
@@ -168,9 +178,26 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     new.write_all(text.as_bytes())?;
     if let Ok(found) = fs::metadata(file) {
+        keep_owner(new.as_file(), &found)?;
         new.as_file().set_permissions(found.permissions())?;
     }
     new.as_file().sync_all()?;
     new.persist(file)?;
+    Ok(())
+}
+
+/// Gives a new file the owner and the group of the one whose place it takes, where they are not the same.
+#[cfg(unix)]
+fn keep_owner(new: &fs::File, found: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let made = new.metadata()?;
+    if (made.uid(), made.gid()) == (found.uid(), found.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(found.uid()), Some(found.gid()))
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_new: &fs::File, _found: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }

@@ -32,6 +32,7 @@ export const Headcount = async () => {
       tell({
         hook_event_name: type,
         session_id: session,
+        request_id: /\.(asked|updated)$/.test(type) ? properties.id : (properties.requestID ?? properties.permissionID),
         tool_name: properties.permission ?? properties.type,
         status: properties.status?.type,
         error: properties.error?.name,

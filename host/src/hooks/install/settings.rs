@@ -1,7 +1,7 @@
 //! Hooks in the settings of an agent: where they stand, and how they are put in and taken out.
 
-use super::InstallError;
 use super::json::{Inside, Place, append, remove};
+use super::{InstallError, command};
 use serde_json::{Value, json};
 
 /// How an agent's settings name a command.
@@ -27,8 +27,12 @@ impl Shape {
     }
 }
 
-/// `text` with the command at each of the events; the same where it is there already. What an earlier install has put in
-/// for another path of headcount goes.
+/// What marks a list or table that was there and empty: a blank after its bracket. Only those that are not marked go with
+/// the last that is in them.
+const WAS_EMPTY: &str = " ";
+
+/// `text` with the command at each of the events; the same where it is there already, also with what a person has put
+/// before or after it. What an earlier install has put in for another path of headcount goes.
 ///
 /// # Errors
 /// It is no JSON, or something else stands where hooks should.
@@ -37,38 +41,42 @@ pub fn with_hooks(
     kind: &str,
     shape: Shape,
     events: &[&str],
-    command: &str,
+    program: &str,
 ) -> Result<String, InstallError> {
-    if events.iter().all(|event| has(text, event, command)) {
-        return Ok(text.to_owned());
-    }
-    let mut text = without_hooks(text, kind)?;
+    let mut text =
+        without(text, |command| command::is_ours(command, kind) && !command::runs_program(command, kind, program))?;
+    let command = command::of(program, kind);
     for event in events {
         let root = Place::of(&text)?;
         if !matches!(root.inside, Inside::Object(_)) {
             return Err(InstallError::NoObject);
         }
+        if has(&text, event, kind, program) {
+            continue;
+        }
         let Some(hooks) = root.member("hooks") else {
-            text = append(&text, &root, Some("hooks"), &json!({ *event: [shape.entry(command)] }));
+            text = append(&text, &root, Some("hooks"), &json!({ *event: [shape.entry(&command)] }));
             continue;
         };
-        text = match (hooks.member(event), &hooks.inside) {
-            (Some(list), _) if list.items().is_some() => append(&text, list, None, &shape.entry(command)),
-            (None, Inside::Object(_)) => append(&text, hooks, Some(event), &json!([shape.entry(command)])),
+        let (to, with) = match (hooks.member(event), &hooks.inside) {
+            (Some(list), _) if list.items().is_some() => (list, append(&text, list, None, &shape.entry(&command))),
+            (None, Inside::Object(_)) => (hooks, append(&text, hooks, Some(event), &json!([shape.entry(&command)]))),
             _ => return Err(InstallError::NoHooks((*event).to_owned())),
         };
+        text = with;
+        if to.is_empty() {
+            text.insert_str(to.at.start + 1, WAS_EMPTY);
+        }
     }
     Ok(text)
 }
 
-/// Whether the command is at an event.
-fn has(text: &str, event: &str, command: &str) -> bool {
+/// Whether this program is run at an event.
+fn has(text: &str, event: &str, kind: &str, program: &str) -> bool {
     let Ok(settings) = serde_json::from_str::<Value>(text) else { return false };
-    let commands = |entry: &Value| {
-        let own = entry["command"].as_str() == Some(command);
-        own || (entry["hooks"].as_array().into_iter().flatten()).any(|hook| hook["command"].as_str() == Some(command))
-    };
-    settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(commands))
+    let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|text| command::runs(text, kind, program));
+    let has = |entry: &Value| is_ours(entry) || entry["hooks"].as_array().into_iter().flatten().any(is_ours);
+    settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(has))
 }
 
 /// `text` without headcount's commands, and without the lists and tables that only they were in.
@@ -76,32 +84,40 @@ fn has(text: &str, event: &str, command: &str) -> bool {
 /// # Errors
 /// It is no JSON.
 pub fn without_hooks(text: &str, kind: &str) -> Result<String, InstallError> {
+    without(text, |command| command::is_ours(command, kind))
+}
+
+fn without(text: &str, is_it: impl Fn(&str) -> bool) -> Result<String, InstallError> {
     let mut text = text.to_owned();
+    if let Some(key) = Place::of(&text)?.repeated() {
+        return Err(InstallError::Twice(key.to_owned()));
+    }
     loop {
         let root = Place::of(&text)?;
-        let Some(next) = without_first(&text, &root, kind) else { return Ok(text) };
+        let Some(next) = without_first(&text, &root, &is_it) else { return Ok(text) };
         text = next;
     }
 }
 
 /// `text` without the first of the commands; `None`: there is none.
-fn without_first(text: &str, root: &Place, kind: &str) -> Option<String> {
-    let is_ours = |place: &Place| {
+fn without_first(text: &str, root: &Place, is_it: impl Fn(&str) -> bool) -> Option<String> {
+    let is_it = |place: &Place| {
         let command = place.member("command").and_then(|command| text.get(command.at.clone()));
-        command.and_then(|json| serde_json::from_str::<String>(json).ok()).is_some_and(|text| runs_us(&text, kind))
+        command.and_then(|json| serde_json::from_str::<String>(json).ok()).is_some_and(|text| is_it(&text))
     };
+    let stays = |place: &Place| text[place.at.start + 1..].starts_with(WAS_EMPTY);
     let (in_root, hooks) = member(root, "hooks")?;
     let Inside::Object(events) = &hooks.inside else { return None };
     for (in_hooks, (_, _, list)) in events.iter().enumerate() {
         for (in_list, entry) in list.items().unwrap_or_default().iter().enumerate() {
             let group = entry.member("hooks").and_then(|group| Some((group, group.items()?)));
-            let inner = group.and_then(|(group, items)| Some((group, items.len(), items.iter().position(is_ours)?)));
+            let inner = group.and_then(|(group, items)| Some((group, items.len(), items.iter().position(&is_it)?)));
             return Some(match inner {
                 // Somebody has put another command beside it.
                 Some((group, 2.., index)) => remove(text, group, index),
-                None if !is_ours(entry) => continue,
-                _ if list.items().is_some_and(|items| items.len() > 1) => remove(text, list, in_list),
-                _ if events.len() > 1 => remove(text, hooks, in_hooks),
+                None if !is_it(entry) => continue,
+                _ if list.items().is_some_and(|items| items.len() > 1) || stays(list) => remove(text, list, in_list),
+                _ if events.len() > 1 || stays(hooks) => remove(text, hooks, in_hooks),
                 _ => remove(text, root, in_root),
             });
         }
@@ -116,23 +132,16 @@ fn member<'p>(of: &'p Place, key: &str) -> Option<(usize, &'p Place)> {
     members.get(index).map(|(_, _, place)| (index, place))
 }
 
-/// Whether a command is one that install has written, wherever headcount was then.
-fn runs_us(command: &str, kind: &str) -> bool {
-    let program = command.strip_suffix(&format!(" hook {kind}")).map(|program| program.trim_end_matches('\''));
-    program.is_some_and(|program| {
-        program.rsplit(['/', '\\']).next().is_some_and(|name| ["headcount", "headcount.exe"].contains(&name))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const GROUPS: Shape = Shape::Groups { timeout: 5 };
+    const PROGRAM: &str = "/opt/headcount";
     const COMMAND: &str = "/opt/headcount hook claude";
 
     fn put(text: &str) -> String {
-        with_hooks(text, "claude", GROUPS, &["Stop", "PreToolUse"], COMMAND).unwrap()
+        with_hooks(text, "claude", GROUPS, &["Stop", "PreToolUse"], PROGRAM).unwrap()
     }
 
     #[test]
@@ -141,6 +150,10 @@ mod tests {
             "{}\n",
             "{\n  \"model\": \"opus\",\n  \"env\": {\"A\": \"1\"}\n}\n",
             "{\"model\":\"opus\"}",
+            "{\"hooks\": {}}\n",
+            "{\n  \"hooks\": {\n  }\n}\n",
+            "{\"hooks\": {\"Stop\": []}}\n",
+            "{\n  \"hooks\": { \"Stop\": [ ], \"Other\": [] }\n}\n",
             "{\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{ \"hooks\": [{ \"type\": \"command\", \"command\": \"say done\" }] }\n\t\t]\n\t}\n}",
             "{\"hooks\": {\"Notification\": [{\"hooks\": [{\"command\": \"other hook claude\"}]}]}, \"z\": 1.50}\n",
         ] {
@@ -159,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_headcount_that_was_moved_takes_its_own_place() {
-        let before = with_hooks("{}", "claude", GROUPS, &["Stop"], "'/old place/headcount' hook claude").unwrap();
+        let before = with_hooks("{}", "claude", GROUPS, &["Stop"], "/old place/headcount").unwrap();
         let after = put(&before);
         assert_eq!(after, put("{}"));
     }
@@ -172,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_is_nothing_of_the_kind_is_refused() {
-        let refused = |text: &str| with_hooks(text, "claude", GROUPS, &["Stop"], COMMAND).unwrap_err().to_string();
+        let refused = |text: &str| with_hooks(text, "claude", GROUPS, &["Stop"], PROGRAM).unwrap_err().to_string();
         assert!(refused("{ // why\n}").contains("no JSON"), "{}", refused("{ // why\n}"));
         assert!(refused("[]").contains("no JSON object"));
         for text in [r#"{"hooks": []}"#, r#"{"hooks": {"Stop": {}}}"#, r#"{"hooks": {"Stop": "x"}}"#] {
@@ -182,19 +195,40 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_commands_are_ours() {
-        for ours in [
-            "headcount hook claude",
-            "/a/headcount hook claude",
-            "'/a b/headcount' hook claude",
-            "C:\\headcount.exe hook claude",
+    fn what_a_person_has_changed_in_our_entry_is_ours_and_not_doubled() {
+        let installed = put("{\n  \"a\": 1\n}\n");
+        for (from, to) in [
+            ("hook claude", "hook claude 2>/dev/null"),
+            ("hook claude", "hook claude "),
+            ("/opt", "FOO=1 /opt"),
+            ("\"timeout\": 5", "\"timeout\": 60, \"async\": true"),
         ] {
-            assert!(runs_us(ours, "claude"), "{ours}");
+            let edited = installed.replace(from, to);
+            assert_ne!(edited, installed);
+            assert_eq!(put(&edited), edited, "it is installed");
+            assert_eq!(without_hooks(&edited, "claude").unwrap(), "{\n  \"a\": 1\n}\n", "{to}");
         }
-        for other in
-            ["headcount hook codex", "myheadcount hook claude", "headcount hook claude; rm -rf /", "echo hook claude"]
-        {
-            assert!(!runs_us(other, "claude"), "{other}");
+        let chained = installed.replace("hook claude", "hook claude; say done");
+        assert_eq!((put(&chained), without_hooks(&chained, "claude").unwrap()), (chained.clone(), chained));
+    }
+
+    #[test]
+    fn a_program_of_another_name_is_installed_once_too() {
+        let put = |text: &str| with_hooks(text, "claude", GROUPS, &["Stop"], "/opt/hc").unwrap();
+        assert_eq!(put(&put("{}")), put("{}"));
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused() {
+        for text in [
+            "{\"hooks\": {}, \"hooks\": {}}",
+            "{\"hooks\": {\"Stop\": [], \"\\u0053top\": []}}",
+            "{\"a\": [{\"b\": 1, \"b\": 1}]}",
+        ] {
+            for done in [with_hooks(text, "claude", GROUPS, &["Stop"], PROGRAM), without_hooks(text, "claude")] {
+                let why = done.unwrap_err().to_string();
+                assert!(why.contains("stands twice in it"), "{why}");
+            }
         }
     }
 }

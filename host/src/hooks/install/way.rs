@@ -11,6 +11,9 @@ const PLUGIN: &str = include_str!("opencode.js");
 /// How the first line of the plugin begins, also of other versions.
 const MARK: &str = "// Tells headcount what OpenCode does.";
 
+/// What a file of settings ends with that install has made: nobody else writes such a line.
+const MADE: &str = " \n";
+
 /// How an agent is told.
 pub enum Way {
     /// By its settings.
@@ -110,8 +113,8 @@ impl Way {
     pub fn installed(&self, kind: &str, before: Option<&str>, program: &str) -> Result<String, InstallError> {
         match self {
             Self::Settings { shape, events, empty, .. } => {
-                let command = format!("{} hook {kind}", quoted(program));
-                with_hooks(before.unwrap_or(empty), kind, *shape, events, &command)
+                let made = format!("{empty}{MADE}");
+                with_hooks(before.unwrap_or(&made), kind, *shape, events, program)
             }
             Self::Plugin { .. } if before.is_some_and(|text| !text.starts_with(MARK)) => Err(InstallError::Foreign),
             Self::Plugin { .. } => Ok(PLUGIN.replace("{{program}}", &serde_json::Value::from(program).to_string())),
@@ -119,7 +122,7 @@ impl Way {
     }
 
     /// What the file is to hold so that it does not any more; `None`: the file is to go. Of settings that is one which
-    /// install has made, or which says as little; unless it `is_linked`, and so is kept elsewhere by the user.
+    /// install has made and nobody has changed; unless it `is_linked`, and so is kept elsewhere by the user.
     ///
     /// # Errors
     /// As [`installed`](Self::installed).
@@ -127,20 +130,12 @@ impl Way {
         match self {
             Self::Settings { empty, .. } => {
                 let after = without_hooks(before, kind)?;
-                Ok((is_linked || after == before || after != *empty).then_some(after))
+                let is_made = after.strip_suffix(MADE) == Some(empty);
+                Ok((is_linked || after == before || !is_made).then_some(after))
             }
             Self::Plugin { .. } if before.starts_with(MARK) => Ok(None),
             Self::Plugin { .. } => Err(InstallError::Foreign),
         }
-    }
-}
-
-/// A path as a word of a shell.
-fn quoted(path: &str) -> String {
-    if path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+:@%".contains(&b)) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
     }
 }
 
@@ -177,11 +172,5 @@ mod tests {
         }
         assert!(matches!(Way::of("claude", false, &Environment::default()), Err(InstallError::Home)));
         assert!(matches!(Way::of("aider", false, &Environment::default()), Err(InstallError::Kind(_))));
-    }
-
-    #[test]
-    fn a_path_is_one_word_of_a_shell() {
-        assert_eq!(quoted("/usr/bin/headcount"), "/usr/bin/headcount");
-        assert_eq!(quoted("/it's $HOME/headcount"), "'/it'\\''s $HOME/headcount'");
     }
 }

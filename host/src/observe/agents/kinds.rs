@@ -155,6 +155,19 @@ impl Kinds {
         Some(Recognised { kind: Arc::clone(&kind.name), launcher, args_from: command.args_from, doubt: None })
     }
 
+    /// Whether this is an agent's program, be it at work as an agent or not: its servers and helpers are, too.
+    pub fn is_program(&self, program: &Program) -> bool {
+        let exe = program.exe.as_deref().ok();
+        let argv = program.argv.as_deref().unwrap_or_default();
+        match self.interpreters.understand(argv, exe) {
+            Some(command) => {
+                let exe = exe.or_else(|| argv.first().filter(|slot| slot.contains('/')).map(Path::new));
+                !self.candidates(exe, &command).is_empty()
+            }
+            None => exe.is_some_and(|exe| !self.exe.kinds(exe).is_empty()),
+        }
+    }
+
     /// Every kind that the command matches.
     fn candidates(&self, exe: Option<&Path>, command: &Command<'_>) -> Vec<usize> {
         let mut found = self.program.kinds(Path::new(command.program));

@@ -42,6 +42,8 @@ struct Seen {
     /// The program that the answer is about. Held, not compared by address alone: an address is used again.
     program: Option<Arc<Program>>,
     recognised: Option<Recognised>,
+    /// Whether it runs an agent's program, be it one or not.
+    runs_agent: bool,
     /// The look that saw it last.
     look: u64,
 }
@@ -51,6 +53,8 @@ struct Seen {
 pub struct Look {
     /// Every recognised process, in the table's order.
     pub sightings: Vec<Sighting>,
+    /// All processes that run an agent's program, also those that are no agents: servers, and those that another drives.
+    pub programs: Vec<ProcessId>,
     /// Processes that run a program which no look before saw them run.
     pub fresh: Vec<ProcessId>,
 }
@@ -76,6 +80,9 @@ impl Recogniser {
             if seen.update(process, &self.kinds) {
                 look.fresh.push(process.id);
             }
+            if seen.runs_agent {
+                look.programs.push(process.id);
+            }
             if let (Some(recognised), Some(program)) = (&seen.recognised, &seen.program) {
                 look.sightings.push(Sighting {
                     id: process.id,
@@ -94,7 +101,7 @@ impl Recogniser {
 
 impl Seen {
     fn new(id: ProcessId) -> Self {
-        Self { id, program: None, recognised: None, look: 0 }
+        Self { id, program: None, recognised: None, runs_agent: false, look: 0 }
     }
 
     /// Looks again if the process runs another program than last time; `true` if so. A zombie shows nothing any more
@@ -107,6 +114,7 @@ impl Seen {
         }
         self.program = Some(Arc::clone(program));
         self.recognised = kinds.recognise(program, &process.comm);
+        self.runs_agent = self.recognised.is_some() || kinds.is_program(program);
         true
     }
 }

@@ -251,6 +251,24 @@ fn an_agent_below_another_is_a_row_of_its_own() {
 }
 
 #[test]
+fn an_agents_program_is_known_as_one_though_it_is_no_agent() {
+    let mut recogniser = Recogniser::new(Kinds::new(&[]).unwrap());
+    let agent = Arc::new(program(CLAUDE, &["claude"]));
+    let driven = Arc::new(program(CLAUDE, &["claude", "-p", "x", "--input-format", "stream-json"]));
+    let script =
+        Arc::new(program(NODE, &["node", "/x/@anthropic-ai/claude-code/cli.js", "--input-format", "stream-json"]));
+    let other = Arc::new(program(NODE, &["node", "server.js"]));
+    let look = recogniser.look([
+        &process(7, 1, &agent),
+        &process(8, 7, &driven),
+        &process(9, 7, &script),
+        &process(10, 7, &other),
+    ]);
+    assert_eq!(look.sightings.iter().map(|sighting| sighting.id.pid).collect::<Vec<_>>(), [7]);
+    assert_eq!(look.programs.iter().map(|id| id.pid).collect::<Vec<_>>(), [7, 8, 9]);
+}
+
+#[test]
 fn a_circle_of_parents_has_an_end() {
     assert!(
         rows(&[(10, 11, CLAUDE, &["claude"]), (11, 10, CLAUDE, &["claude"]), (12, 12, CLAUDE, &["claude"])]).len() <= 3

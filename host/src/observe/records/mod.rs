@@ -79,6 +79,9 @@ pub trait Records: Debug + Send {
     /// Whether it reads the records of this kind.
     fn reads(&self, kind: &str) -> bool;
 
+    /// Learns, before it reads, which processes run an agent's program. Those that are none of the agents' speak for none.
+    fn learn(&mut self, _programs: &[ProcessId]) {}
+
     /// One testimony for each of the agents, all of kinds that it reads. Called once each tick, on the thread that ticks: what
     /// has not changed is not read again. An agent that is not among them any more is forgotten.
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony>;
@@ -95,9 +98,11 @@ impl Readers {
     }
 
     /// What all of them find of the agents that live, by root. Also where there is nobody, so that readers can forget.
-    pub fn read(&mut self, subjects: &[Subject], now: Moment) -> HashMap<ProcessId, Testimony> {
+    /// `programs` are all processes that run an agent's program.
+    pub fn read(&mut self, subjects: &[Subject], programs: &[ProcessId], now: Moment) -> HashMap<ProcessId, Testimony> {
         let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
         for reader in &mut self.0 {
+            reader.learn(programs);
             let theirs: Vec<&Subject> = subjects.iter().filter(|subject| reader.reads(&subject.kind)).collect();
             for (subject, said) in theirs.iter().zip(reader.read(&theirs, now)) {
                 let Some((root, _)) = subject.processes.first() else { continue };

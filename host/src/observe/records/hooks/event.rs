@@ -26,6 +26,9 @@ pub struct Event {
     /// The subagent that it comes from; `None`: from the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent: Option<String>,
+    /// The id of the tool's call, or of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// How many tasks run on in the background.
     #[serde(default)]
     pub tasks: usize,
@@ -50,6 +53,7 @@ impl Event {
             tool: members.tool,
             about: about.into_iter().flatten().next(),
             subagent: members.subagent,
+            call: members.call,
             tasks: members.tasks,
             conversation: members.conversation.or(members.session),
         })
@@ -68,6 +72,7 @@ struct Members {
     error: Option<String>,
     source: Option<String>,
     subagent: Option<String>,
+    call: Option<String>,
     conversation: Option<String>,
     session: Option<String>,
     tasks: usize,
@@ -127,6 +132,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 "error" => &mut found.error,
                 "source" => &mut found.source,
                 "agent_id" => &mut found.subagent,
+                "tool_use_id" | "call_id" | "request_id" => &mut found.call,
                 "conversation_id" | "thread-id" | "thread_id" => &mut found.conversation,
                 "session_id" | "sessionId" | "sessionID" => &mut found.session,
                 "background_tasks" => {

@@ -1,22 +1,26 @@
 //! The events that agents send by their hooks: `headcount hook` notes them, a file for each conversation, and they are
 //! read here.
 //!
-//! A note belongs to the agent that is the nearest ancestor of the process which sent it, by identity. Nothing else ties it
-//! to an agent: neither the conversation's id nor the folder that it is about.
+//! A note belongs to the nearest ancestor of the process which sent it that runs an agent's program, by identity. Where that
+//! one is no row, it is nobody's: an agent that another one drives does not speak for it. Nothing else ties a note to an
+//! agent: neither the conversation's id nor the folder that it is about.
 
 pub mod event;
 pub mod meaning;
 pub mod note;
+mod open;
 #[cfg(test)]
 mod tests;
 
 use super::{Moment, Records, Subject, Testimony};
 use crate::files::read_small;
+use crate::observe::census::NO_KIND;
 use crate::observe::facts::{Claim, Evidence, Gap, Source};
-use crate::observe::processes::{Machine, ProcessId};
+use crate::observe::processes::{Machine, ProcessId, may_live};
 use meaning::{KINDS, meaning};
-use note::{FOLDER, LARGEST, Note, Said};
-use std::collections::HashMap;
+use note::{FOLDER, LARGEST, Note, Said, sender_in};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -40,9 +44,14 @@ pub struct Hooks {
     /// When the folder had changed when it was read last, if it cannot have changed since without showing it.
     read: Option<Duration>,
     notes: HashMap<OsString, (Stamp, Option<Note>)>,
-    /// Why the folder cannot be read.
+    /// Processes that run an agent's program, with a row or without.
+    programs: HashSet<ProcessId>,
+    /// Why the folder cannot be read, or not all of it.
     failure: Option<String>,
 }
+
+/// Files by name.
+type Files = Vec<(OsString, Stamp)>;
 
 /// What changes when a file does. A note is never written over: each is a file of its own that takes the last one's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +74,8 @@ impl Stamp {
 impl Hooks {
     /// A reader of the notes below the state directory `state`, of agents on this `machine`.
     pub fn new(state: &Path, machine: Machine) -> Self {
-        Self { folder: state.join(FOLDER), machine, read: None, notes: HashMap::new(), failure: None }
+        let (notes, programs) = (HashMap::new(), HashSet::new());
+        Self { folder: state.join(FOLDER), machine, read: None, notes, programs, failure: None }
     }
 
     /// Reads what has changed.
@@ -77,7 +87,7 @@ impl Hooks {
         if self.read == Some(changed) {
             return;
         }
-        let files = match list(&self.folder) {
+        let (files, left_out) = match list(&self.folder, &self.machine) {
             Ok(files) => files,
             Err(error) => return self.fail(error),
         };
@@ -87,8 +97,15 @@ impl Hooks {
             let read = || (stamp, read_note(&self.folder.join(&name)));
             self.notes.insert(name.clone(), known.unwrap_or_else(read));
         }
-        self.failure = None;
+        self.failure = left_out;
         self.read = (Duration::from_millis(now.unix_ms) > changed + COARSE).then_some(changed);
+    }
+
+    /// Which row a note belongs to. A sender that is gone may have been an agent that had none.
+    fn owner(&self, note: &Note, whose: &HashMap<ProcessId, usize>) -> Option<usize> {
+        let is_agent = |id: &ProcessId| whose.contains_key(id) || self.programs.contains(id);
+        let decides = |id: &&ProcessId| is_agent(id) || (note.sender == Some(**id) && !may_live(**id));
+        whose.get(note.ancestors.iter().find(decides)?).copied()
     }
 
     /// Without a folder no agent has sent anything yet, which is no failure.
@@ -106,6 +123,11 @@ impl Records for Hooks {
         true
     }
 
+    fn learn(&mut self, programs: &[ProcessId]) {
+        self.programs.clear();
+        self.programs.extend(programs);
+    }
+
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.refresh(now);
         let mut found = vec![Testimony::default(); subjects.len()];
@@ -113,9 +135,8 @@ impl Records for Hooks {
             .flat_map(|(n, subject)| subject.processes.iter().map(move |(id, _)| (*id, n)))
             .collect();
         for note in self.notes.values().filter_map(|(_, note)| note.as_ref()) {
-            let nearest = || note.ancestors.iter().find_map(|id| whose.get(id).copied());
             if note.machine == self.machine
-                && let Some(n) = nearest()
+                && let Some(n) = self.owner(note, &whose)
                 && may_send(&subjects[n].kind, &note.kind)
             {
                 found[n].evidence.extend(evidence(note));
@@ -133,10 +154,9 @@ impl Records for Hooks {
     }
 }
 
-/// Whether an agent of one kind may send the events of another: only where it was not recognised. An agent that has no row
-/// of its own and runs inside another one must not speak for it.
+/// Whether an agent of one kind may send the events of another: only where it was not recognised.
 fn may_send(agent: &str, events: &str) -> bool {
-    agent == events || !KINDS.contains(&agent)
+    agent == events || agent == NO_KIND
 }
 
 /// What a note says: since when it is so, and the last that was heard.
@@ -153,10 +173,12 @@ fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
     earlier.into_iter().chain([&note.last]).filter_map(statement)
 }
 
-/// The newest files that may be notes.
-fn list(folder: &Path) -> io::Result<Vec<(OsString, Stamp)>> {
+/// The files that may be notes, and what is left out of them. Where there are too many, those of senders that live come
+/// first, then those of which it is not known, each the newest first.
+fn list(folder: &Path, machine: &Machine) -> io::Result<(Files, Option<String>)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder)?.take(MOST_LISTED) {
+    let mut entries = fs::read_dir(folder)?;
+    for entry in entries.by_ref().take(MOST_LISTED) {
         let entry = entry?;
         let name = entry.file_name();
         // It may be gone by now.
@@ -167,9 +189,23 @@ fn list(folder: &Path) -> io::Result<Vec<(OsString, Stamp)>> {
             files.push((name, Stamp::of(&found)));
         }
     }
-    files.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified));
-    files.truncate(MOST);
-    Ok(files)
+    let not_listed = entries.next().is_some();
+    let mut not_read = 0;
+    if files.len() > MOST {
+        let rank = |name: &OsString| {
+            let sender = name.to_str().and_then(|name| sender_in(name, machine));
+            sender.map_or(1, |sender| if may_live(sender) { 0 } else { 2 })
+        };
+        files.sort_by_cached_key(|(name, stamp)| (rank(name), Reverse(stamp.modified)));
+        not_read = files[MOST..].iter().filter(|(name, _)| rank(name) < 2).count();
+        files.truncate(MOST);
+    }
+    let left_out = match (not_listed, not_read) {
+        (true, _) => Some(format!("of the notes of hooks only {MOST_LISTED} were looked at, there are more")),
+        (false, 1..) => Some(format!("{not_read} of the notes of hooks were not read: more than {MOST} are there")),
+        (false, 0) => None,
+    };
+    Ok((files, left_out))
 }
 
 /// A file that is no note says nothing.

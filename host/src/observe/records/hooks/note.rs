@@ -1,7 +1,8 @@
-//! What is kept of a conversation's events: the last that said anything, since when it is so, and whose it was.
+//! What is kept of a conversation's events: the last that said anything, since when it is so, what is open, and whose it was.
 
 use super::event::Event;
 use super::meaning::{self, Meaning, meaning};
+use super::open::Open;
 use crate::observe::facts::Claim;
 use crate::observe::processes::{Lineage, Machine, ProcessId};
 use serde::{Deserialize, Serialize};
@@ -25,12 +26,15 @@ pub struct Note {
     pub machine: Machine,
     /// The processes that the sender of the last event descends from, the nearest first: one of them is the agent.
     pub ancestors: Vec<ProcessId>,
-    /// The nearest of them that is no shell.
+    /// The nearest of them that does not merely run the command.
     pub sender: Option<ProcessId>,
     /// The first event that said what the last one says, if none between them said anything else.
     pub first: Said,
-    /// The last event that said anything.
+    /// The last event that said anything; while questions are open, the newest of them, and `first` is the oldest.
     pub last: Said,
+    /// What is open.
+    #[serde(default)]
+    pub open: Open,
 }
 
 /// An event, and when it came.
@@ -60,43 +64,39 @@ pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from:
     }
     let Some(now) = meaning(kind, &event) else { return Change::Keep };
     let said = Said { event, at_ms };
-    let sender = sender(&from);
     // Nobody else's: neither another machine's nor, by chance, another kind's.
     let before = before.filter(|before| before.machine == from.machine && before.kind == kind);
-    let mut first = said.clone();
-    if let Some(before) = before
-        && let Some(then) = meaning(kind, &before.last.event)
+    let then = before.and_then(|before| Some((before, meaning(kind, &before.last.event)?)));
+    // Questions that are asked at once may come in any order.
+    let asks_beside = now.claim == Claim::Waiting && then.as_ref().is_some_and(|(_, then)| then.claim == now.claim);
+    if let Some((before, _)) = &then
+        && before.last.at_ms > at_ms
+        && before.last.at_ms - at_ms < AHEAD
+        && !asks_beside
     {
-        let is_late = before.last.at_ms > at_ms && before.last.at_ms - at_ms < AHEAD;
-        if is_late || says_less(&said.event, &now, &before.last.event, &then) {
-            return Change::Keep;
-        }
-        // One that is resumed elsewhere begins anew.
-        if then.claim == now.claim && before.sender == sender {
-            first = before.first.clone();
-        }
+        return Change::Keep;
     }
-    Change::Write(Box::new(Note {
-        kind: kind.to_owned(),
-        machine: from.machine,
-        ancestors: from.ancestors.into_iter().map(|ancestor| ancestor.id).collect(),
-        sender,
-        first,
-        last: said,
-    }))
+    let mut open = before.map(|before| before.open.clone()).unwrap_or_default();
+    open.take(&said, &now);
+    let (first, last) = match (&open.questions[..], &then) {
+        ([first, .., last], _) => (first.clone(), last.clone()),
+        ([only], _) => (only.clone(), only.clone()),
+        ([], Some((before, then))) if says_less(&said.event, &now, &before.last.event, then) => {
+            (before.first.clone(), before.last.clone())
+        }
+        ([], Some((before, then))) if then.claim == now.claim => (before.first.clone(), said),
+        ([], _) => (said.clone(), said),
+    };
+    let sender = sender(&from);
+    let ancestors = from.ancestors.into_iter().map(|ancestor| ancestor.id).collect();
+    let note = Note { kind: kind.to_owned(), machine: from.machine, ancestors, sender, first, last, open };
+    let says_nothing_new = before.is_some_and(|before| (&before.last, &before.open) == (&note.last, &note.open));
+    if says_nothing_new { Change::Keep } else { Change::Write(Box::new(note)) }
 }
 
-/// Whether an event leaves what was known before as it is.
+/// Whether an event leaves what was known before as it is, where nothing is asked.
 fn says_less(event: &Event, now: &Meaning, before: &Event, then: &Meaning) -> bool {
     match (then.claim, now.claim) {
-        // A prompt is announced a second time, and without the tool's name.
-        (Claim::Waiting, Claim::Waiting) => before.tool.is_some() && event.tool.is_none(),
-        // Tools that run beside the one that has to wait. OpenCode tells of the answer too.
-        (Claim::Waiting, Claim::Working) if event.tool.is_some() => {
-            event.subagent != before.subagent
-                || event.name.starts_with("tool.execute.")
-                || (meaning::ends_tool(event) && before.tool.is_some() && before.tool != event.tool)
-        }
         // A subagent in the background begins no turn.
         (Claim::Idle | Claim::Finished, Claim::Working) => event.subagent.is_some(),
         // Its own turn is over, but what it started goes on.
@@ -105,23 +105,42 @@ fn says_less(event: &Event, now: &Meaning, before: &Event, then: &Meaning) -> bo
     }
 }
 
-/// The name of a conversation's file. Where an event has no id of a conversation, its sender stands in for it.
+/// The name of a conversation's file. Two processes may have the same conversation, each has a file of its own then. The
+/// name says who the sender is, so that files of those that are gone need not be read.
 pub fn file_name(kind: &str, event: &Event, from: &Lineage) -> String {
-    let whose = match &event.conversation {
-        Some(id) => format!("{kind}\0id\0{id}"),
-        None => format!("{kind}\0sender\0{}", sender(from).map(|id| id.to_string()).unwrap_or_default()),
+    let what = match &event.conversation {
+        Some(id) => format!("{kind}\0{id}"),
+        None => kind.to_owned(),
     };
-    let digest = Sha256::digest(whose);
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).chain([".json".to_owned()]).collect()
+    let sender = sender(from).map_or_else(String::new, |id| format!("{}-{}-", id.pid, id.start));
+    format!("{}-{sender}{}.json", digest(&machine_name(&from.machine), 4), digest(&what, 16))
+}
+
+/// The sender that a file's name tells, if it is on this machine.
+pub fn sender_in(file_name: &str, machine: &Machine) -> Option<ProcessId> {
+    let mut parts = file_name.strip_suffix(".json")?.split('-');
+    let is_here = parts.next()? == digest(&machine_name(machine), 4);
+    let id = ProcessId { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? };
+    (is_here && parts.next().is_some()).then_some(id)
+}
+
+fn machine_name(machine: &Machine) -> String {
+    format!("{}\0{}", machine.boot_id, machine.pid_namespace)
+}
+
+/// So many bytes of a text's digest.
+fn digest(text: &str, bytes: usize) -> String {
+    Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The nearest ancestor that is no shell: agents run their hooks by one, which lives no longer than the hook.
 fn sender(from: &Lineage) -> Option<ProcessId> {
-    from.ancestors.iter().find(|ancestor| !is_shell(&ancestor.comm)).map(|ancestor| ancestor.id)
+    from.ancestors.iter().find(|ancestor| !only_runs(&ancestor.comm)).map(|ancestor| ancestor.id)
 }
 
-fn is_shell(comm: &str) -> bool {
-    ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"].contains(&comm)
+/// Whether a program of this name does nothing but run others.
+fn only_runs(comm: &str) -> bool {
+    ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "timeout", "time", "sudo", "flock"].contains(&comm)
 }
 
 #[cfg(test)]
@@ -187,13 +206,16 @@ mod tests {
     #[test]
     fn a_prompt_hides_behind_nothing_that_goes_on_beside_it() {
         let asked = ["UserPromptSubmit", "PermissionRequest(Bash)"];
-        for beside in
-            ["Notification=permission_prompt", "PostToolUse(Read)", "PreToolUse(Bash)@sub", "PostToolUse(Bash)@sub"]
-        {
+        for beside in [
+            "Notification=permission_prompt",
+            "PreToolUse(Read)",
+            "PostToolUse(Read)",
+            "PreToolUse(Bash)@sub",
+            "PostToolUse(Bash)@sub",
+        ] {
             assert_eq!(after(&[&asked[..], &[beside]].concat()), "PermissionRequest since 1", "{beside}");
         }
-        for answer in ["PostToolUse(Bash)", "PostToolUseFailure(Bash)", "PreToolUse(Read)", "UserPromptSubmit", "Stop"]
-        {
+        for answer in ["PostToolUse(Bash)", "PostToolUseFailure(Bash)", "UserPromptSubmit", "Stop"] {
             let name = event(answer).name;
             assert_eq!(after(&[&asked[..], &[answer]].concat()), format!("{name} since 2"));
         }
@@ -203,6 +225,8 @@ mod tests {
         assert_eq!(after_of("opencode", &answered), "permission.replied since 3");
         let of_a_subagent = ["PermissionRequest(Bash)@sub", "PostToolUse(Bash)@sub"];
         assert_eq!(after(&of_a_subagent), "PostToolUse since 1");
+        let begun = ["PermissionRequest(Bash)", "UserPromptSubmit@sub"];
+        assert_eq!(after(&begun), "PermissionRequest since 0");
     }
 
     #[test]
@@ -230,11 +254,6 @@ mod tests {
         let Change::Write(note) = change(None, "claude", event("Stop"), 0, from(42)) else { panic!("is noted") };
         assert_eq!(note.sender, Some(ProcessId { pid: 42, start: 7 }));
         assert_eq!(note.ancestors.iter().map(|id| id.pid).collect::<Vec<_>>(), [43, 42, 1]);
-        let since = |agent| match change(Some(&note), "claude", event("SessionStart"), 5, from(agent)) {
-            Change::Write(note) => note.first.at_ms,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!((since(42), since(52)), (0, 5), "one that is resumed elsewhere begins anew");
     }
 
     #[test]
@@ -246,10 +265,17 @@ mod tests {
             file_name("codex", &with_id("a"), &from(42)),
             file_name("claude", &event("Stop"), &from(42)),
             file_name("claude", &event("Stop"), &from(52)),
+            file_name("claude", &with_id("a"), &from(52)),
         ];
         let different: std::collections::HashSet<_> = names.iter().collect();
         assert_eq!(different.len(), names.len());
-        assert!(names.iter().all(|name| name.len() == 37 && name.ends_with(".json")), "{names:?}");
-        assert_eq!(file_name("claude", &with_id("a"), &from(52)), names[0], "a conversation is resumed elsewhere");
+        let machine = from(42).machine;
+        let senders = names.each_ref().map(|name| sender_in(name, &machine).unwrap().pid);
+        assert_eq!(senders, [42, 42, 42, 42, 52, 52], "{names:?}");
+        let other = Machine { boot_id: "another".to_owned(), ..machine.clone() };
+        assert_eq!(sender_in(&names[0], &other), None);
+        for hostile in ["", ".json", "x.json", "a-b-c-d.json", "0123-1-2.json"] {
+            assert_eq!(sender_in(hostile, &machine), None, "{hostile:?}");
+        }
     }
 }

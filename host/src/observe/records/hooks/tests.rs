@@ -58,7 +58,9 @@ impl Desk {
     }
 
     fn send_from(&self, machine: Machine, kind: &str, event: Event, at_ms: u64, ancestors: &[u32]) {
-        let ancestors = ancestors.iter().map(|&pid| Ancestor { id: id(pid), comm: "node".to_owned() }).collect();
+        // None of the tests' processes is there; a shell that is gone is no sender, though.
+        let comm = |pid| if pid == 99 { "sh" } else { "node" }.to_owned();
+        let ancestors = ancestors.iter().map(|&pid| Ancestor { id: id(pid), comm: comm(pid) }).collect();
         let from = Lineage { machine, ancestors };
         let file = self.folder().join(file_name(kind, &event, &from));
         let Change::Write(note) = change(read_note(&file).as_ref(), kind, event, at_ms, from) else {
@@ -87,6 +89,31 @@ fn a_note_belongs_to_the_nearest_agent_that_its_sender_descends_from() {
     assert_eq!(desk.hear(&agents[..1]), [Vec::<String>::new()], "one that is no row speaks for nobody else");
     let declared = [subject("process", &[52])];
     assert_eq!(desk.hear(&declared), [["Stop"]], "one that was not recognised may be of any kind");
+}
+
+#[test]
+fn an_agent_without_a_row_speaks_for_nobody_whether_it_lives_or_not() {
+    let mut desk = Desk::new();
+    let alive = crate::observe::processes::lineage().unwrap().ancestors[0].id;
+    let inner = |alive: ProcessId| {
+        let ancestor = |id, comm: &str| Ancestor { id, comm: comm.to_owned() };
+        let ancestors = vec![ancestor(id(99), "sh"), ancestor(alive, "node"), ancestor(id(42), "claude")];
+        Lineage { machine: machine(), ancestors }
+    };
+    for (n, (sender, programs, heard)) in
+        [(alive, vec![], 1), (alive, vec![alive], 0), (id(43), vec![], 0)].into_iter().enumerate()
+    {
+        let event = event("SessionEnd", &n.to_string());
+        let Change::Write(note) = change(None, "claude", event, 1, inner(sender)) else { panic!("is noted") };
+        fs::write(desk.folder().join("one.json"), serde_json::to_vec(&note).unwrap()).unwrap();
+        desk.reader.learn(&programs);
+        desk.reader.read = None;
+        desk.reader.notes.clear();
+        assert_eq!(desk.hear(&[subject("claude", &[42])])[0].len(), heard, "{n}");
+        for kind in ["copilot", "qwen", "aider", "goose", "codex"] {
+            assert_eq!(desk.hear(&[subject(kind, &[42])])[0].len(), 0, "{kind} {n}");
+        }
+    }
 }
 
 #[test]
@@ -148,15 +175,34 @@ fn what_is_no_note_says_nothing() {
 }
 
 #[test]
-fn of_very_many_notes_the_newest_are_read() {
+fn of_very_many_notes_those_of_living_senders_are_read_and_what_is_left_out_is_said() {
     let mut desk = Desk::new();
-    for n in 0..MOST + 5 {
-        fs::write(desk.folder().join(format!("{n}.json")), "{}").unwrap();
-    }
+    let alive = crate::observe::processes::lineage().unwrap().ancestors.remove(0);
+    let from = |ancestor| Lineage { machine: machine(), ancestors: vec![ancestor] };
+    let asked = event("PermissionRequest", "a");
+    let Change::Write(note) = change(None, "claude", asked.clone(), 1, from(alive.clone())) else { panic!("is noted") };
+    let mine = desk.folder().join(file_name("claude", &asked, &from(alive.clone())));
+    fs::write(mine, serde_json::to_vec(&note).unwrap()).unwrap();
     std::thread::sleep(Duration::from_millis(20));
-    desk.send("claude", event("Stop", "a"), 1, &[42]);
-    assert_eq!(desk.hear(&[subject("claude", &[42])]), [["Stop"]]);
-    assert_eq!(desk.reader.notes.len(), MOST);
+    let ended = Ancestor { id: ProcessId { start: alive.id.start + 1, ..alive.id }, comm: "node".to_owned() };
+    for n in 0..MOST {
+        let name = file_name("claude", &event("Stop", &n.to_string()), &from(ended.clone()));
+        fs::write(desk.folder().join(name), "{}").unwrap();
+    }
+    let agent = Subject {
+        processes: vec![(alive.id, subject("claude", &[1]).processes.remove(0).1)],
+        ..subject("claude", &[])
+    };
+    let mut hear = || desk.reader.read(&[&agent], SystemClock::default().now()).remove(0);
+    let said = hear();
+    assert_eq!((said.evidence[0].word.as_str(), said.unmeasured.len()), ("PermissionRequest", 0));
+    let folder = desk.state.path().join(FOLDER);
+    for n in 0..MOST {
+        fs::write(folder.join(format!("{n}.json")), "{}").unwrap();
+    }
+    let said = hear();
+    assert_eq!(said.evidence[0].word, "PermissionRequest");
+    assert_eq!(said.unmeasured[0].reason, "1 of the notes of hooks were not read: more than 1000 are there");
 }
 
 #[test]
