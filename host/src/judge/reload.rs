@@ -45,9 +45,9 @@ impl Follower {
         let watcher = watch(&chain, &changed);
         let mut files = Files::of(&chain);
         let follow = move || {
-            // Those that were not waited for.
-            let waiting = (0..chain.len()).filter(|&place| chain[place].state().policy.err() == Some(Outcome::Loading));
-            let mut due: Vec<usize> = waiting.collect();
+            // Those that were not waited for, and those whose files may have changed since they were read.
+            let is_due = |&place: &usize| chain[place].state().policy.err().is_none_or(|why| why == Outcome::Loading);
+            let mut due: Vec<usize> = (0..chain.len()).filter(is_due).collect();
             loop {
                 if !due.is_empty() {
                     for &place in &due {

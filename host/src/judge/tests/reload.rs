@@ -121,6 +121,8 @@ fn changes_are_seen_while_a_judge_follows_its_files() {
     fs::write(&file, HONEST).unwrap();
     let place = Place { name: "policy.wasm".into(), file: Some(file.clone()), ..Place::builtin() };
     let mut judge = Judge::new(vec![place], &Options::default(), Arc::new(SystemClock::default())).unwrap();
+    // Between being read and being followed, too.
+    fs::write(&file, PATCH).unwrap();
     judge.follow_files(|_| {});
     let reported = |wanted: &dyn Fn(&Evaluation) -> bool| {
         (0..600).any(|_| {
@@ -128,7 +130,6 @@ fn changes_are_seen_while_a_judge_follows_its_files() {
             wanted(&judge.judge(&session(1)).policies[0])
         })
     };
-    fs::write(&file, PATCH).unwrap();
     assert!(reported(&|policy| policy.digest == digest(PATCH)));
     fs::write(&file, "not wasm").unwrap();
     assert!(reported(&|policy| policy.stale.is_some() && policy.outcome == Outcome::Verdict));
