@@ -123,8 +123,8 @@ pub fn regular_or_missing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts `bytes` in a file's place: whoever reads it meanwhile finds all of the old or all of the new. The file keeps its mode,
-/// and a link that leads to it stays one.
+/// Puts `bytes` in a file's place: whoever reads it meanwhile finds all of the old or all of the new. The file keeps its
+/// owner and its mode, and a link that leads to it stays one.
 ///
 /// # Errors
 /// It cannot be written, or something else than a plain file has its name.
@@ -151,7 +151,7 @@ fn put(path: &Path, bytes: &[u8], private: bool) -> io::Result<()> {
             if !found.is_file() {
                 return Err(not_regular());
             }
-            (path, Some(found.permissions()))
+            (path, Some(found))
         }
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -159,11 +159,28 @@ fn put(path: &Path, bytes: &[u8], private: bool) -> io::Result<()> {
     // Its errors name the temporary file, of which nobody has heard.
     let new = builder(private).tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     if let Some(old) = old.filter(|_| !private) {
-        new.as_file().set_permissions(old)?;
+        keep_owner(new.as_file(), &old)?;
+        new.as_file().set_permissions(old.permissions())?;
     }
     new.as_file().write_all(bytes)?;
     new.as_file().sync_all()?;
     new.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Gives a new file the owner and the group of the one whose place it takes, where they are not the same.
+#[cfg(unix)]
+fn keep_owner(new: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let made = new.metadata()?;
+    if (made.uid(), made.gid()) == (old.uid(), old.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid()))
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_new: &File, _old: &Metadata) -> io::Result<()> {
     Ok(())
 }
 

@@ -8,10 +8,10 @@ mod settings;
 mod way;
 
 use crate::config::Environment;
-use crate::files::read_small_text;
+use crate::files::{read_small_text, replace, replace_private};
 use crate::observe::records::hooks::meaning::KINDS;
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use way::Way;
 
@@ -155,7 +155,7 @@ impl Plan {
             return Err(InstallError::Changed(self.target.clone()));
         }
         let done = match &self.after {
-            Some(text) => replace(&self.target, text),
+            Some(text) => put(&self.target, text),
             None if self.before.is_none() => Ok(()),
             None if self.file.is_symlink() => fs::remove_file(&self.target).and_then(|()| fs::remove_file(&self.file)),
             None => fs::remove_file(&self.target),
@@ -172,32 +172,8 @@ fn read(file: &Path) -> Result<Option<String>, InstallError> {
     }
 }
 
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().ok_or(ErrorKind::NotFound)?;
-    fs::create_dir_all(folder)?;
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    if let Ok(found) = fs::metadata(file) {
-        keep_owner(new.as_file(), &found)?;
-        new.as_file().set_permissions(found.permissions())?;
-    }
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    Ok(())
-}
-
-/// Gives a new file the owner and the group of the one whose place it takes, where they are not the same.
-#[cfg(unix)]
-fn keep_owner(new: &fs::File, found: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt as _, fchown};
-    let made = new.metadata()?;
-    if (made.uid(), made.gid()) == (found.uid(), found.gid()) {
-        return Ok(());
-    }
-    fchown(new, Some(found.uid()), Some(found.gid()))
-}
-
-#[cfg(not(unix))]
-fn keep_owner(_new: &fs::File, _found: &fs::Metadata) -> io::Result<()> {
-    Ok(())
+/// A file that is made here is this user's alone.
+fn put(file: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(file.parent().ok_or(ErrorKind::NotFound)?)?;
+    if file.exists() { replace(file, text.as_bytes()) } else { replace_private(file, text.as_bytes()) }
 }
