@@ -95,7 +95,7 @@ impl Sessions {
             let parts = census.parts_of(root).filter_map(with_program);
             let processes: Vec<_> = with_program(root).into_iter().chain(parts).collect();
             let started_at_ms = process(root)?.started_at_ms;
-            Some(Subject { kind: row.agent.kind.as_str().into(), processes, started_at_ms })
+            Some(Subject { kind: row.agent.kind.as_str().into(), processes, started_at_ms, conversation: None })
         };
         self.rows.iter().filter_map(subject).filter(|subject| !subject.processes.is_empty()).collect()
     }

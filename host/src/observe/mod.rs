@@ -88,7 +88,7 @@ impl<T: ProcessTable> Observer<T> {
         self.census.sweep(&self.table, now.steady);
         self.sessions.gather(declared, &mut self.census);
         let subjects = self.sessions.subjects(&self.census, &self.table);
-        self.sessions.hear(&self.readers.read(&subjects, self.census.programs(), now));
+        self.sessions.hear(&self.readers.read(subjects, self.census.programs(), now));
         let at = self.listed.unwrap_or(now);
         self.sessions.snapshots(&mut self.table, at.unix_ms, &self.sources)
     }

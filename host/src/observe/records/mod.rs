@@ -41,6 +41,8 @@ pub struct Subject {
     pub processes: Vec<(ProcessId, Arc<Program>)>,
     /// When its root started, Unix milliseconds.
     pub started_at_ms: u64,
+    /// The id of the conversation that it is in, where its own events have said so: for records that name no process.
+    pub conversation: Option<String>,
 }
 
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
@@ -82,6 +84,11 @@ pub trait Records: Debug + Send {
     /// Learns, before it reads, which processes run an agent's program. Those that are none of the agents' speak for none.
     fn learn(&mut self, _programs: &[ProcessId]) {}
 
+    /// The conversation that each of the agents is in, where this reader knows it. Asked before anybody reads.
+    fn conversations(&mut self, subjects: &[&Subject], _now: Moment) -> Vec<Option<String>> {
+        vec![None; subjects.len()]
+    }
+
     /// One testimony for each of the agents, all of kinds that it reads. Called once each tick, on the thread that ticks: what
     /// has not changed is not read again. An agent that is not among them any more is forgotten.
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony>;
@@ -99,10 +106,22 @@ impl Readers {
 
     /// What all of them find of the agents that live, by root. Also where there is nobody, so that readers can forget.
     /// `programs` are all processes that run an agent's program.
-    pub fn read(&mut self, subjects: &[Subject], programs: &[ProcessId], now: Moment) -> HashMap<ProcessId, Testimony> {
-        let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
+    pub fn read(
+        &mut self,
+        mut subjects: Vec<Subject>,
+        programs: &[ProcessId],
+        now: Moment,
+    ) -> HashMap<ProcessId, Testimony> {
         for reader in &mut self.0 {
             reader.learn(programs);
+            let (at, theirs): (Vec<_>, Vec<_>) =
+                subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
+            for (at, known) in at.into_iter().zip(reader.conversations(&theirs, now)) {
+                subjects[at].conversation = known.or(subjects[at].conversation.take());
+            }
+        }
+        let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
+        for reader in &mut self.0 {
             let theirs: Vec<&Subject> = subjects.iter().filter(|subject| reader.reads(&subject.kind)).collect();
             for (subject, said) in theirs.iter().zip(reader.read(&theirs, now)) {
                 let Some((root, _)) = subject.processes.first() else { continue };

@@ -20,7 +20,8 @@ pub(super) fn subject(kind: &str, env: Env) -> Subject {
     let denied = || "permission denied".to_owned();
     let program = Program { exe: Err(denied()), argv: Err(denied()), cwd: Err(denied()), env, uid: None };
     let id = ProcessId { pid: 4242, start: 77 };
-    Subject { kind: kind.into(), processes: vec![(id, Arc::new(program))], started_at_ms: 1_788_688_800_000 }
+    let processes = vec![(id, Arc::new(program))];
+    Subject { kind: kind.into(), processes, started_at_ms: 1_788_688_800_000, conversation: None }
 }
 
 /// So many seconds after the beginning.

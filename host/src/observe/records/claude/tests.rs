@@ -69,6 +69,7 @@ impl Scene {
             kind: "claude".into(),
             processes: vec![(id, Arc::new(program))],
             started_at_ms: START,
+            conversation: None,
         });
     }
 

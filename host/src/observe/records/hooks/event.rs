@@ -32,7 +32,7 @@ pub struct Event {
     /// How many tasks run on in the background.
     #[serde(default)]
     pub tasks: usize,
-    /// The conversation's id. It is not kept, files are named after it.
+    /// The conversation's id. It is the note's, and files are named after it.
     #[serde(skip)]
     pub conversation: Option<String>,
 }

@@ -108,6 +108,17 @@ impl Hooks {
         whose.get(note.ancestors.iter().find(decides)?).copied()
     }
 
+    /// The notes that belong to one of these agents, and to which.
+    fn owned(&self, subjects: &[&Subject]) -> Vec<(usize, &Note)> {
+        let whose: HashMap<ProcessId, usize> = (subjects.iter().enumerate())
+            .flat_map(|(n, subject)| subject.processes.iter().map(move |(id, _)| (*id, n)))
+            .collect();
+        let notes = self.notes.values().filter_map(|(_, note)| note.as_ref());
+        let of_this_machine = notes.filter(|note| note.machine == self.machine);
+        let owned = of_this_machine.filter_map(|note| Some((self.owner(note, &whose)?, note)));
+        owned.filter(|(n, note)| may_send(&subjects[*n].kind, &note.kind)).collect()
+    }
+
     /// Without a folder no agent has sent anything yet, which is no failure.
     fn fail(&mut self, error: io::Error) {
         self.notes.clear();
@@ -128,19 +139,23 @@ impl Records for Hooks {
         self.programs.extend(programs);
     }
 
+    /// That of the newest event: who leaves a conversation for another sends events of that one.
+    fn conversations(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Option<String>> {
+        self.refresh(now);
+        let mut newest: Vec<Option<&Note>> = vec![None; subjects.len()];
+        for (n, note) in self.owned(subjects) {
+            if newest[n].is_none_or(|known| known.last.at_ms < note.last.at_ms) {
+                newest[n] = Some(note);
+            }
+        }
+        newest.into_iter().map(|note| note?.conversation.clone()).collect()
+    }
+
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.refresh(now);
         let mut found = vec![Testimony::default(); subjects.len()];
-        let whose: HashMap<ProcessId, usize> = (subjects.iter().enumerate())
-            .flat_map(|(n, subject)| subject.processes.iter().map(move |(id, _)| (*id, n)))
-            .collect();
-        for note in self.notes.values().filter_map(|(_, note)| note.as_ref()) {
-            if note.machine == self.machine
-                && let Some(n) = self.owner(note, &whose)
-                && may_send(&subjects[n].kind, &note.kind)
-            {
-                found[n].evidence.extend(evidence(note));
-            }
+        for (n, note) in self.owned(subjects) {
+            found[n].evidence.extend(evidence(note));
         }
         for (subject, found) in subjects.iter().zip(&mut found) {
             // In which order the files are listed says nothing.

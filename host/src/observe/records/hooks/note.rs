@@ -24,6 +24,9 @@ pub struct Note {
     pub kind: String,
     /// Where and when the processes below are what they are.
     pub machine: Machine,
+    /// The conversation's id: by it records are found that name no process.
+    #[serde(default)]
+    pub conversation: Option<String>,
     /// The processes that the sender of the last event descends from, the nearest first: one of them is the agent.
     pub ancestors: Vec<ProcessId>,
     /// The nearest of them that does not merely run the command.
@@ -63,6 +66,7 @@ pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from:
         return Change::Forget;
     }
     let Some(now) = meaning(kind, &event) else { return Change::Keep };
+    let conversation = event.conversation.clone();
     let said = Said { event, at_ms };
     // Nobody else's: neither another machine's nor, by chance, another kind's.
     let before = before.filter(|before| before.machine == from.machine && before.kind == kind);
@@ -89,7 +93,8 @@ pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from:
     };
     let sender = sender(&from);
     let ancestors = from.ancestors.into_iter().map(|ancestor| ancestor.id).collect();
-    let note = Note { kind: kind.to_owned(), machine: from.machine, ancestors, sender, first, last, open };
+    let (kind, machine) = (kind.to_owned(), from.machine);
+    let note = Note { kind, machine, conversation, ancestors, sender, first, last, open };
     let says_nothing_new = before.is_some_and(|before| (&before.last, &before.open) == (&note.last, &note.open));
     if says_nothing_new { Change::Keep } else { Change::Write(Box::new(note)) }
 }
@@ -247,6 +252,14 @@ mod tests {
         assert_eq!(at(99_999), Change::Keep);
         assert!(matches!(at(100_000), Change::Write(_)));
         assert!(matches!(at(40_000), Change::Write(_)), "a minute back is no order of events");
+    }
+
+    #[test]
+    fn a_note_tells_whose_conversation_it_is() {
+        let asked = Event { conversation: Some("ses_1".to_owned()), ..event("session.idle") };
+        let Change::Write(note) = change(None, "opencode", asked, 0, from(42)) else { panic!("is noted") };
+        let kept: Note = serde_json::from_slice(&serde_json::to_vec(&note).unwrap()).unwrap();
+        assert_eq!(kept.conversation.as_deref(), Some("ses_1"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn subject(kind: &str, pids: &[u32]) -> Subject {
         uid: None,
     });
     let processes = pids.iter().map(|&pid| (id(pid), Arc::clone(&program))).collect();
-    Subject { kind: kind.into(), processes, started_at_ms: 0 }
+    Subject { kind: kind.into(), processes, started_at_ms: 0, conversation: None }
 }
 
 fn event(name: &str, conversation: &str) -> Event {
@@ -214,6 +214,17 @@ fn a_folder_that_cannot_be_read_is_told_of_agents_that_could_have_sent_something
     let found = reader.read(&[&claude, &aider], SystemClock::default().now());
     assert!(found[0].unmeasured[0].reason.contains("cannot be read"), "{found:#?}");
     assert_eq!(found[1], Testimony::default());
+}
+
+#[test]
+fn an_agent_is_in_the_conversation_of_its_newest_event() {
+    let mut desk = Desk::new();
+    for (conversation, at_ms, agent) in [("a", 5, 42), ("b", 9, 42), ("c", 7, 43)] {
+        desk.send("opencode", event("session.idle", conversation), at_ms, &[agent]);
+    }
+    let agents = [subject("opencode", &[42]), subject("opencode", &[43]), subject("opencode", &[44])];
+    let found = desk.reader.conversations(&agents.each_ref(), SystemClock::default().now());
+    assert_eq!(found, [Some("b".to_owned()), Some("c".to_owned()), None]);
 }
 
 #[test]
