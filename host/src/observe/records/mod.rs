@@ -43,6 +43,9 @@ pub struct Subject {
     pub started_at_ms: u64,
     /// The id of the conversation that it is in, where its own events have said so: for records that name no process.
     pub conversation: Option<String>,
+    /// The ids of the conversations that the readers before have found its processes to hold: what is said of one of these is
+    /// said of no other.
+    pub open: Vec<String>,
 }
 
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
@@ -64,16 +67,60 @@ pub struct Testimony {
     pub usage: Option<Usage>,
     /// What could not be found, and why.
     pub unmeasured: Vec<Gap>,
+    /// The conversations that its processes hold, where they can hold several. What is said above is said of no single one.
+    pub conversations: Vec<Conversation>,
+}
+
+/// What was found of one of the conversations that the same processes hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conversation {
+    /// The agent's own id for it: letters, digits, `-` and `_`.
+    pub id: String,
+    /// When it began, Unix milliseconds.
+    pub started_at_ms: Option<u64>,
+    /// Dated statements about what is done in it.
+    pub evidence: Vec<Evidence>,
+    /// What it has used.
+    pub usage: Option<Usage>,
+    /// What could not be found, and why.
+    pub unmeasured: Vec<Gap>,
 }
 
 impl From<Result<Testimony, String>> for Testimony {
     /// Of an agent whose records cannot be found or read, nothing is said but why.
     fn from(found: Result<Self, String>) -> Self {
-        found.unwrap_or_else(|why| {
-            let gap = |field: &'static str| Gap { field: field.into(), reason: why.clone() };
-            Self { unmeasured: ["evidence", "usage"].map(gap).into(), ..Self::default() }
-        })
+        found.unwrap_or_else(|why| Self { unmeasured: nothing_for(&why), ..Self::default() })
     }
+}
+
+impl Testimony {
+    /// Takes up what another reader has found of the same agent.
+    fn add(&mut self, more: Self) {
+        self.evidence.extend(more.evidence);
+        self.unmeasured.extend(more.unmeasured);
+        self.usage = more.usage.or(self.usage.take());
+        for more in more.conversations {
+            match self.conversations.iter_mut().find(|known| known.id == more.id) {
+                Some(known) => known.add(more),
+                None => self.conversations.push(more),
+            }
+        }
+    }
+}
+
+impl Conversation {
+    fn add(&mut self, more: Self) {
+        self.evidence.extend(more.evidence);
+        self.unmeasured.extend(more.unmeasured);
+        self.usage = more.usage.or(self.usage.take());
+        self.started_at_ms = self.started_at_ms.or(more.started_at_ms);
+    }
+}
+
+/// What is said where nothing can be, for this reason.
+fn nothing_for(why: &str) -> Vec<Gap> {
+    let gap = |field: &'static str| Gap { field: field.into(), reason: why.to_owned() };
+    ["evidence", "usage"].map(gap).into()
 }
 
 /// A reader of records.
@@ -122,13 +169,13 @@ impl Readers {
         }
         let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
         for reader in &mut self.0 {
-            let theirs: Vec<&Subject> = subjects.iter().filter(|subject| reader.reads(&subject.kind)).collect();
-            for (subject, said) in theirs.iter().zip(reader.read(&theirs, now)) {
+            let (at, theirs): (Vec<_>, Vec<_>) =
+                subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
+            for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
+                let subject = &mut subjects[at];
                 let Some((root, _)) = subject.processes.first() else { continue };
-                let all = found.entry(*root).or_default();
-                all.evidence.extend(said.evidence);
-                all.unmeasured.extend(said.unmeasured);
-                all.usage = said.usage.or(all.usage.take());
+                subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
+                found.entry(*root).or_default().add(said);
             }
         }
         found
