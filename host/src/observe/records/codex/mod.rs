@@ -128,9 +128,12 @@ impl Codex {
         if let Some(known) = self.heads.get(path) {
             return known.clone();
         }
-        // One that cannot be read is a conversation, and says so when all of it is read.
-        let Ok(Some(line)) = first_line(path, LONGEST_HEAD) else { return Head::default() };
-        let head = Head::new(&line);
+        let head = match first_line(path, LONGEST_HEAD) {
+            Ok(Some(line)) => Head::new(&line),
+            // One that cannot be read is a conversation, and says so when all of it is read.
+            Err(why) if !why.missing => Head::default(),
+            Ok(None) | Err(_) => return Head::default(),
+        };
         self.heads.insert(path.to_owned(), head.clone());
         head
     }

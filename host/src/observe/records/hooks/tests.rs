@@ -92,6 +92,19 @@ fn a_note_belongs_to_the_nearest_agent_that_its_sender_descends_from() {
 }
 
 #[test]
+fn what_is_about_one_of_several_conversations_is_said_of_no_other() {
+    let mut desk = Desk::new();
+    desk.send("codex", event("PermissionRequest", "b"), 1, &[42]);
+    desk.send("codex", event("Stop", "closed"), 2, &[42]);
+    let several = Subject { open: vec!["a".to_owned(), "b".to_owned()], ..subject("codex", &[42]) };
+    let said = desk.reader.read(&[&several], SystemClock::default().now()).remove(0);
+    let of: Vec<_> = said.conversations.iter().map(|of| (of.id.as_str(), of.evidence[0].word.as_str())).collect();
+    assert_eq!((of, said.evidence.len()), (vec![("b", "PermissionRequest")], 0));
+    let one = Subject { open: vec!["b".to_owned()], ..several };
+    assert_eq!(desk.hear(&[one]), [["Stop"]], "one that keeps no record is the agent's");
+}
+
+#[test]
 fn an_agent_without_a_row_speaks_for_nobody_whether_it_lives_or_not() {
     let mut desk = Desk::new();
     let alive = crate::observe::processes::lineage().unwrap().ancestors[0].id;
