@@ -4,9 +4,11 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+mod aider;
 pub mod claude;
 mod codex;
 mod copilot;
+mod cursor;
 mod event;
 pub mod folder;
 mod follow;
@@ -14,13 +16,16 @@ mod gemini;
 pub mod hooks;
 mod qwen;
 pub mod small;
+mod sought;
 pub mod tail;
 #[cfg(test)]
 mod tests;
 mod value;
 
+pub use aider::Aider;
 pub use codex::Codex;
 pub use copilot::Copilot;
+pub use cursor::Cursor;
 pub use gemini::Gemini;
 pub use qwen::Qwen;
 
@@ -31,6 +36,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use value::Id;
 
 /// An agent whose records are wanted.
 #[derive(Debug, Clone)]
@@ -52,6 +58,11 @@ pub struct Subject {
 const START_SLACK_MS: u64 = 2000;
 
 impl Subject {
+    /// Its root process.
+    fn root(&self) -> Option<ProcessId> {
+        self.processes.first().map(|(root, _)| *root)
+    }
+
     /// Whether what happened then may be its own doing. A record that an agent goes on with tells of earlier processes, too.
     pub fn ran_at(&self, at_ms: u64) -> bool {
         at_ms.saturating_add(START_SLACK_MS) >= self.started_at_ms
@@ -119,8 +130,7 @@ impl Conversation {
 
 /// What is said where nothing can be, for this reason.
 fn nothing_for(why: &str) -> Vec<Gap> {
-    let gap = |field: &'static str| Gap { field: field.into(), reason: why.to_owned() };
-    ["evidence", "usage"].map(gap).into()
+    ["evidence", "usage"].map(|field| gap(field, why)).into()
 }
 
 /// A reader of records.
@@ -173,13 +183,35 @@ impl Readers {
                 subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
             for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
                 let subject = &mut subjects[at];
-                let Some((root, _)) = subject.processes.first() else { continue };
+                let Some(root) = subject.root() else { continue };
                 subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
-                found.entry(*root).or_default().add(said);
+                found.entry(root).or_default().add(said);
             }
         }
         found
     }
+}
+
+/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not. Records of
+/// one that several agents are in do not say what is whose.
+fn told_conversations(
+    subjects: &[&Subject],
+    id_of: impl Fn(&Subject) -> Option<Id>,
+    untold: &str,
+) -> Vec<Result<Id, String>> {
+    let ids: Vec<Option<Id>> = subjects.iter().map(|agent| id_of(agent)).collect();
+    let decide = |(agent, id): (&&Subject, &Option<Id>)| match id {
+        None => Err(untold.to_owned()),
+        Some(_) if subjects.iter().zip(&ids).any(|(other, of)| of == id && other.root() != agent.root()) => {
+            Err("another agent is in the same conversation, and what is whose is not recorded".to_owned())
+        }
+        Some(id) => Ok(id.clone()),
+    };
+    subjects.iter().zip(&ids).map(decide).collect()
+}
+
+fn gap(field: &'static str, reason: &str) -> Gap {
+    Gap { field: field.into(), reason: reason.to_owned() }
 }
 
 /// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home

@@ -323,7 +323,7 @@ fn who_asks_for_much_memory_gets_none() {
 
 #[test]
 fn the_first_line_is_found_in_any_file() {
-    let mut plain = Scene::new(whole());
+    let plain = Scene::new(whole());
     let line = |path: &Path| first_line(path, 1 << 20);
     plain.write("fir");
     assert_eq!(line(plain.tail.path()), Ok(None));
