@@ -72,10 +72,14 @@ impl Codex {
             return Err("it has no rollout open: it has begun no conversation, or keeps none".to_owned());
         }
         let working = self.working(agent, &subagents, &held, now);
+        let alone = held.len() == 1;
         let of = |(id, (path, head)): (String, (PathBuf, Head))| {
             let subagents = working.as_ref().map(|working| working.get(&id).copied().unwrap_or_default());
             let unread = |why: String| Conversation { unmeasured: nothing_for(&why), ..Conversation::default() };
-            let said = self.conversation(agent, &path, subagents, now).unwrap_or_else(unread);
+            let mut said = self.conversation(agent, &path, subagents, now).unwrap_or_else(unread);
+            if !alone && said.evidence.is_empty() {
+                said.evidence.extend(self.nothing_begun(agent, &path, now));
+            }
             Conversation { id, started_at_ms: head.started_at_ms, ..said }
         };
         Ok(Testimony { conversations: held.into_iter().map(of).collect(), ..Testimony::default() })
@@ -114,6 +118,15 @@ impl Codex {
         let usage = usage.map(|usage| Usage { subagents, ..usage });
         let evidence = rollout.statement().filter(|said| agent.ran_at(said.at_ms)).cloned();
         Ok(Conversation { evidence: evidence.into_iter().collect(), usage, unmeasured, ..Conversation::default() })
+    }
+
+    /// That a conversation rests which was gone on with and in which no turn has begun since. Of an agent with a single one
+    /// its processes say so; of one of several they say nothing.
+    fn nothing_begun(&mut self, agent: &Subject, path: &Path, now: Moment) -> Option<Evidence> {
+        let said = self.rollouts.read(path, now).ok().filter(|said| said.whole)?;
+        let earlier = said.parser.statement().filter(|earlier| earlier.claim != Claim::Unknown)?;
+        let word = "no turn since it was opened".to_owned();
+        Some(Evidence { claim: Claim::Idle, word, detail: None, at_ms: agent.started_at_ms, ..earlier.clone() })
     }
 
     /// Whether a subagent is at work; `None`: its rollout is not read to its end.

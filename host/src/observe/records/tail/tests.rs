@@ -277,23 +277,24 @@ fn a_compressor_that_still_writes_is_read_as_far_as_its_blocks_are_whole() {
 }
 
 #[test]
-fn what_unpacks_to_much_costs_no_more_than_the_budget() {
-    let bomb = packed(&vec![b'x'; 64 << 20]);
-    assert!(bomb.len() < 16 << 10, "{} bytes unpack to 64 MiB", bomb.len());
+fn what_unpacks_to_much_costs_no_more_than_the_budget_and_is_given_up() {
+    let bomb = packed(&vec![b'x'; 64 << 20]).repeat(160);
+    assert!(bomb.len() < 2 << 20, "{} bytes unpack to ten gigabytes", bomb.len());
     let mut scene = zst();
     scene.write(&bomb);
     assert!(scene.tail.behind() > 1 << 30, "nobody can see how much it is");
     let mut ticks = 0;
-    loop {
-        let mut budget = Budget::new(1 << 20);
-        let progress = scene.tail.read(&mut budget, scene.now, |piece| assert_eq!(piece, Piece::Restart)).unwrap();
+    let why = loop {
+        let mut budget = Budget::new(8 << 20);
+        let read = scene.tail.read(&mut budget, scene.now, |piece| assert_eq!(piece, Piece::Restart));
         ticks += 1;
-        if progress != Progress::Behind {
-            break;
+        match read {
+            Ok(progress) => assert_eq!((progress, budget.left()), (Progress::Behind, 0)),
+            Err(why) => break why,
         }
-        assert_eq!(budget.left(), 0);
-    }
-    assert!(ticks >= 64, "{ticks}");
+    };
+    assert_eq!((ticks, why.to_string()), (65, "cannot be unpacked: unpacks to more than 512 MiB".to_owned()));
+    assert_eq!(scene.read(), Err(why), "for good");
 }
 
 #[test]
