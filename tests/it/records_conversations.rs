@@ -169,13 +169,14 @@ fn a_conversation_that_was_gone_on_with_rests_until_a_turn_begins() {
         rollout(&world, 1, "jsonl", lines("gpt", json!("vscode"), &["task_started"])),
         rollout(&world, 2, "jsonl", lines("gpt", json!("vscode"), &[]) + &old("task_started")),
         rollout(&world, 3, "jsonl", lines("gpt", json!("vscode"), &[]) + &old("task_complete")),
+        rollout(&world, 5, "jsonl", lines("gpt", json!("vscode"), &[])),
     ];
     for (n, file) in (4..).zip(&files) {
         server.open(n, file);
     }
     let report = report(&world);
     let states: Vec<_> = rows(&report).into_iter().map(|(_, state, _)| state).collect();
-    assert_eq!(states, ["working", "idle", "idle"], "{report:#}");
+    assert_eq!(states, ["working", "idle", "idle", "idle"], "{report:#}");
     assert_eq!(report["agents"][1]["activity"]["reason"], "no turn since it was opened");
 }
 

@@ -52,7 +52,8 @@ pub(super) struct Said<'a, P> {
     pub(super) whole: bool,
     /// When it was written, Unix milliseconds; `None`: it is not read to its end.
     pub(super) modified_ms: Option<u64>,
-    cut: bool,
+    /// Whether its beginning was left out.
+    pub(super) cut: bool,
 }
 
 impl<P> Said<'_, P> {

@@ -9,7 +9,7 @@ use super::value::Id;
 use super::{Conversation, Records, Subject, Testimony, nothing_for};
 use crate::clock::Moment;
 use crate::names::short_hash;
-use crate::observe::facts::{Claim, Evidence, Usage};
+use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::processes::OpenFiles;
 use rollout::{Head, Rollout};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -120,13 +120,19 @@ impl Codex {
         Ok(Conversation { evidence: evidence.into_iter().collect(), usage, unmeasured, ..Conversation::default() })
     }
 
-    /// That a conversation rests which was gone on with and in which no turn has begun since. Of an agent with a single one
-    /// its processes say so; of one of several they say nothing.
+    /// That a conversation rests in which no turn has begun since its process has it. Of an agent with a single one its processes
+    /// say so; of one of several they say nothing.
     fn nothing_begun(&mut self, agent: &Subject, path: &Path, now: Moment) -> Option<Evidence> {
         let said = self.rollouts.read(path, now).ok().filter(|said| said.whole)?;
-        let earlier = said.parser.statement().filter(|earlier| earlier.claim != Claim::Unknown)?;
-        let word = "no turn since it was opened".to_owned();
-        Some(Evidence { claim: Claim::Idle, word, detail: None, at_ms: agent.started_at_ms, ..earlier.clone() })
+        let untouched = said.parser.is_untouched() && !said.cut;
+        let is_earlier = said.parser.statement().is_some_and(|earlier| earlier.claim != Claim::Unknown);
+        (untouched || is_earlier).then(|| Evidence {
+            source: Source::Transcript,
+            claim: Claim::Idle,
+            word: "no turn since it was opened".to_owned(),
+            detail: None,
+            at_ms: agent.started_at_ms,
+        })
     }
 
     /// Whether a subagent is at work; `None`: its rollout is not read to its end.

@@ -24,6 +24,8 @@ pub(super) struct Rollout {
     calls: Open,
     /// Whether any line was of a kind that is known.
     understood: bool,
+    /// Whether anything was asked, said or done.
+    touched: bool,
 }
 
 impl Parser for Rollout {
@@ -49,6 +51,7 @@ impl Parser for Rollout {
             // What came before was strange only as long as nothing else was known.
             self.statement = None;
         }
+        self.touched |= !matches!(kind, "session_meta" | "turn_context");
         let payload = &event["payload"];
         match (kind, payload["type"].as_str()) {
             _ if !payload.is_object() => self.strange(kind, now_ms),
@@ -66,6 +69,11 @@ impl Rollout {
     /// What it says of its turn.
     pub(super) fn statement(&self) -> Option<&Evidence> {
         self.statement.as_ref()
+    }
+
+    /// Whether nothing was asked, said or done in what was read.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.understood && !self.touched && self.statement.is_none()
     }
 
     /// What it says of its work; `None`: nothing. A tool that was called when its process had not started, by `ran_at`, does
@@ -188,6 +196,8 @@ mod tests {
     #[test]
     fn an_open_turn_is_work_that_may_be_waiting() {
         assert_eq!(claim(&[META]), None);
+        assert!(rollout(&[META]).is_untouched() && !rollout(&[]).is_untouched());
+        assert!(!rollout(&[META, CALL]).is_untouched() && !rollout(&["{}"]).is_untouched());
         let open = (Claim::Working, "task_started".to_owned(), Some(NO_APPROVALS.to_owned()), BEGIN_MS + 1000);
         assert_eq!(claim(&[META, STARTED]), Some(open.clone()));
         assert_eq!(claim(&[META, STARTED, CALL, OUTPUT]), Some(open));

@@ -219,7 +219,7 @@ mod tests {
         };
         let tokens = |input, cached, output| Some((Some(input), Some(cached), Some(output)));
         let one = message("1", "gemini", &used(100, 40, 9));
-        assert_eq!(usage(&[one.clone()]), tokens(60, 40, 10));
+        assert_eq!(usage(std::slice::from_ref(&one)), tokens(60, 40, 10));
         assert_eq!(usage(&[one.clone(), message("1", "gemini", &used(110, 40, 9))]), tokens(70, 40, 10));
         assert_eq!(
             usage(&[one.clone(), json!({"$rewindTo": "1"}), message("2", "gemini", &used(1, 0, 1))]),
@@ -239,7 +239,7 @@ mod tests {
     fn a_tool_runs_until_its_call_has_a_result() {
         let tool = |lines: &[Value]| chat(lines).usage(|_| true).and_then(|usage| usage.current_tool);
         let running = message("1", "gemini", &call("executing"));
-        assert_eq!(tool(&[running.clone()]), Some("run_shell_command".to_owned()));
+        assert_eq!(tool(std::slice::from_ref(&running)), Some("run_shell_command".to_owned()));
         for end in ENDS {
             assert_eq!(tool(&[running.clone(), message("1", "gemini", &call(end))]), None);
         }
