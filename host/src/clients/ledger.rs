@@ -129,17 +129,20 @@ impl Ledger {
 
     /// A client was heard; `what` says what it has done, whose time is set here. It returns at once.
     pub fn touch(&self, id: &str, what: Activity) {
-        let activity = Activity { at_ms: self.clock.now().unix_ms, ..what };
+        self.tell(id, Activity { at_ms: self.clock.now().unix_ms, ..what });
+    }
+
+    /// A client has ended, which is no sign of life.
+    pub fn end(&self, id: &str, reason: EndReason) {
+        let at_ms = self.clock.now().unix_ms;
+        self.tell(id, Activity { ended: Some(End { at_ms, reason }), ..Activity::default() });
+    }
+
+    fn tell(&self, id: &str, activity: Activity) {
         if let Some(told) = &self.told {
             // Without a writer there is nobody to tell; it has said why.
             let _ = told.send((id.to_owned(), activity));
         }
-    }
-
-    /// A client has ended.
-    pub fn end(&self, id: &str, reason: EndReason) {
-        let at_ms = self.clock.now().unix_ms;
-        self.touch(id, Activity { ended: Some(End { at_ms, reason }), ..Activity::default() });
     }
 }
 
@@ -260,6 +263,19 @@ mod tests {
         let found = seen(state.path());
         assert_eq!(found[0].calls["list_sessions"].all, 300);
         assert_eq!(found[0].ended.map(|end| end.reason), Some(EndReason::Closed));
+    }
+
+    #[test]
+    fn an_end_is_no_sign_of_life() {
+        let state = tempfile::tempdir().unwrap();
+        let ledger = ledger(state.path());
+        let id = ledger.record(claude()).unwrap();
+        let connected = seen(state.path())[0].last_activity_at_ms;
+        thread::sleep(Duration::from_millis(2));
+        ledger.end(&id, EndReason::Closed);
+        drop(ledger);
+        let found = seen(state.path());
+        assert!(found[0].last_activity_at_ms == connected && found[0].ended.is_some_and(|end| end.at_ms > connected));
     }
 
     #[test]
