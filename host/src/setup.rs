@@ -1,5 +1,6 @@
 //! From settings to a program that is ready to look: the one place where the parts are put together.
 
+use crate::clients::Ledger;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
@@ -189,6 +190,15 @@ impl Setup {
     pub fn pace(&self) -> Pace {
         let sampling = &self.config().sampling;
         Pace { tick: sampling.tick.0, idle_tick: sampling.idle_tick.0 }
+    }
+
+    /// The ledger of clients, as a server writes it.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn ledger(&self) -> std::io::Result<Ledger> {
+        let keep = self.config().clients.keep.0;
+        Ledger::open(Arc::clone(&self.store), Arc::clone(&self.clock), self.dirs.state.clone(), keep)
     }
 
     /// The audit log.

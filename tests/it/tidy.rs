@@ -104,9 +104,10 @@ fn sql_is_spoken_only_where_data_is_stored() {
 }
 
 /// The order in which the crate's documentation lists its modules.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["cli", "mcp"],
     &["authoring", "demo", "hooks", "registering", "waiting", "query", "monitor", "setup"],
+    &["clients"],
     &["report"],
     &["judge"],
     &["history"],

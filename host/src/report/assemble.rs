@@ -314,7 +314,7 @@ pub(super) fn session_health(health: judge::Health) -> SessionHealth {
 }
 
 /// RFC 3339 in UTC, to the millisecond. Times beyond year 9999, which only a broken clock gives, stop there.
-pub(super) fn time(unix_ms: u64) -> String {
+pub(crate) fn time(unix_ms: u64) -> String {
     let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
     format!("{time:.3}")
