@@ -9,7 +9,7 @@ use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
 use crate::observe::records::hooks::Hooks;
-use crate::observe::records::{Codex, Copilot, Gemini, Qwen, Readers};
+use crate::observe::records::{Aider, Codex, Copilot, Cursor, Gemini, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -210,11 +210,13 @@ impl Setup {
 /// Who reads what agents say of themselves.
 fn readers(machine: &Machine, state: &Path) -> Readers {
     Readers::new(vec![
+        Box::<Aider>::default(),
         Box::<Claude>::default(),
         Box::<Codex>::default(),
         Box::<Copilot>::default(),
         Box::new(Qwen::new(machine.clone())),
-        Box::new(Gemini),
+        Box::<Gemini>::default(),
+        Box::<Cursor>::default(),
         Box::new(Hooks::new(state, machine.clone())),
     ])
 }

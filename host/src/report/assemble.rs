@@ -77,11 +77,12 @@ fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, Act
     }
 }
 
-/// Ended agents have nothing left to measure; all others should have no gap.
+/// Ended agents have nothing left to measure, and those without processes of their own no figures; all others should have no gap.
 fn partial(facts: &Snapshot, judgement: &Judgement) -> bool {
-    let has_gap = |a: &facts::Agent| {
-        !a.unmeasured.is_empty()
-            && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
+    let has_gap = |a: &facts::Agent| match a.process {
+        ProcessState::Gone | ProcessState::Zombie => false,
+        ProcessState::NotLocal => a.unmeasured.iter().any(|gap| gap.field != "process"),
+        _ => !a.unmeasured.is_empty(),
     };
     judgement.verdict.is_none()
         || judgement.policies.iter().any(|p| p.mode == Mode::Enforce && p.outcome != Outcome::Verdict)
