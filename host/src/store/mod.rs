@@ -1,7 +1,9 @@
-//! What is kept on disk: the registry of declared agents, the logs, and what running servers say of themselves.
+//! What is kept on disk: the registry of declared agents, the logs, and what running servers say of themselves; and the
+//! one door to databases that others keep, since SQL is spoken nowhere else.
 
 pub mod audit;
 mod database;
+pub mod foreign;
 pub mod log;
 pub mod registry;
 pub mod serving;
