@@ -79,6 +79,11 @@ impl Stamps {
     }
 }
 
+/// The index of a database's write-ahead log, on which everybody has a lock who has the log open.
+pub fn index_of(path: &Path) -> PathBuf {
+    side(path, "-shm")
+}
+
 /// Reads a database: what `work` finds is of one moment.
 ///
 /// # Errors

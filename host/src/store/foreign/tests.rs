@@ -26,9 +26,9 @@ impl Stage {
     fn owner(&self, journal: &str) -> Connection {
         let owner = Connection::open(self.path("a.db")).unwrap();
         owner.busy_timeout(Duration::ZERO).unwrap();
+        owner.pragma_update(None, "synchronous", "off").unwrap();
         owner.pragma_update(None, "journal_mode", journal).unwrap();
         owner.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
-        owner.pragma_update(None, "synchronous", "off").unwrap();
         owner.execute_batch("CREATE TABLE t (n)").unwrap();
         add(&owner);
         owner

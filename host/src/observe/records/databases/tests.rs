@@ -1,0 +1,1 @@
+//! Whose conversation is whose, over real databases.
