@@ -124,6 +124,8 @@ fn unread(error: rusqlite::Error) -> Unread {
     let refused = |why: String| Unread::Refused(why);
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Unread::Busy(LOCKED),
+        // Of a log that somebody begins or ends at this moment there is no index that could be read.
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Unread::Busy("cannot be read at this moment"),
         Some(ErrorCode::OperationInterrupted) => refused("takes too long to be read".to_owned()),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => refused("is damaged".to_owned()),
         Some(ErrorCode::TooBig) => refused("has values that are too large".to_owned()),

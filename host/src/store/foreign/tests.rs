@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::files::make_pipe;
+use headcount_tests::databases::OPENCODE;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -287,7 +288,9 @@ proptest! {
     fn no_bytes_are_too_much(flips in prop::collection::vec((0usize..3, any::<prop::sample::Index>(), any::<u8>()), 1..40)) {
         let stage = Stage::new();
         let owner = stage.owner("wal");
-        owner.execute_batch("CREATE INDEX i ON t (n); PRAGMA wal_checkpoint(PASSIVE); INSERT INTO t VALUES ('x')").unwrap();
+        owner.execute_batch(OPENCODE).unwrap();
+        owner.execute_batch("INSERT INTO session (id, time_updated) VALUES ('s', 7); PRAGMA wal_checkpoint(PASSIVE)").unwrap();
+        owner.execute_batch("INSERT INTO message VALUES ('m', 's', 7, '{\"role\":\"assistant\"}')").unwrap();
         let left = stage.killed(&ALL);
         for (file, at, byte) in flips {
             let mut bytes = fs::read(left.path(ALL[file])).unwrap();
@@ -296,11 +299,11 @@ proptest! {
             fs::write(left.path(ALL[file]), bytes).unwrap();
         }
         let before = left.files();
-        let found = read(&left.path("a.db"), |db| {
-            db.table("t", &["n"])?;
-            db.rows("SELECT n FROM t ORDER BY n LIMIT 100", [])
-        });
-        prop_assert!(found.is_err() || found.unwrap().len() <= 100);
+        let rows = |work: fn(&Opened) -> Result<Vec<Row>, Unread>| read(&left.path("a.db"), work).unwrap_or_default();
+        prop_assert!(rows(|db| opencode::messages(db, "s")).len() <= 8);
+        prop_assert!(rows(|db| opencode::gone_on_with(db, 1)).len() <= 100);
+        prop_assert!(rows(|db| opencode::parts(db, "m")).len() <= 200);
+        prop_assert!(rows(|db| Ok(opencode::session(db, "s")?.into_iter().chain(opencode::spent(db, "s")?).collect())).len() <= 2);
         prop_assert_eq!(left.files(), before);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::value::{number, word};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, number_of, statement, time, tokens, word_of};
+use super::rows::{NO_PERMISSIONS, json, statement, time, tokens, word_of};
 use super::{Kind, Said, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
@@ -102,14 +102,16 @@ fn used(session: &Row, gaps: &mut Vec<Gap>) -> Usage {
     let window = model["context_limit"].as_f64().filter(|window| *window > 0.0);
     let context = session.get("total_tokens").and_then(Value::as_f64);
     let input = tokens(session, "accumulated_input_tokens", "input-tokens", gaps);
-    let cached = number_of(session, "accumulated_cache_read_tokens")
-        .saturating_add(number_of(session, "accumulated_cache_write_tokens"));
+    let read = tokens(session, "accumulated_cache_read_tokens", "cache-read-tokens", gaps);
+    let written = tokens(session, "accumulated_cache_write_tokens", "cache-write-tokens", gaps);
+    // Where the cache is not counted, nothing can be taken off.
+    let cached = [read, written].into_iter().flatten().fold(0, u64::saturating_add);
     Usage {
         model: model["model_name"].as_str().map(word),
         input_tokens: input.map(|input| input.saturating_sub(cached)),
         output_tokens: tokens(session, "accumulated_output_tokens", "output-tokens", gaps),
-        cache_read_tokens: tokens(session, "accumulated_cache_read_tokens", "cache-read-tokens", gaps),
-        cache_write_tokens: tokens(session, "accumulated_cache_write_tokens", "cache-write-tokens", gaps),
+        cache_read_tokens: read,
+        cache_write_tokens: written,
         context_used_percent: window.zip(context).map(|(window, used)| (used / window * 100.0).clamp(0.0, 100.0)),
         ..Usage::default()
     }

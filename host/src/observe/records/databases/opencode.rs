@@ -95,9 +95,10 @@ fn used(sums: &Row, gaps: &mut Vec<Gap>) -> Usage {
         return Usage::default();
     }
     let output = tokens(sums, "tokens_output", "output-tokens", gaps);
+    let thought = output.and_then(|_| tokens(sums, "tokens_reasoning", "output-tokens", gaps));
     Usage {
         input_tokens: tokens(sums, "tokens_input", "input-tokens", gaps),
-        output_tokens: output.map(|output| output.saturating_add(super::rows::number_of(sums, "tokens_reasoning"))),
+        output_tokens: output.zip(thought).map(|(output, thought)| output.saturating_add(thought)),
         cache_read_tokens: tokens(sums, "tokens_cache_read", "cache-read-tokens", gaps),
         cache_write_tokens: tokens(sums, "tokens_cache_write", "cache-write-tokens", gaps),
         ..Usage::default()

@@ -46,8 +46,3 @@ pub(super) fn tokens(row: &Row, column: &str, field: &'static str, gaps: &mut Ve
     gaps.push(gap(field, &why));
     None
 }
-
-/// A number in a column, 0 where there is none: for what is only added to a measured one.
-pub(super) fn number_of(row: &Row, column: &str) -> u64 {
-    number(row, column).unwrap_or(0)
-}
