@@ -6,6 +6,8 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 use serde_json::{Map, Value};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// What is said of a database that somebody has for himself.
@@ -25,7 +27,11 @@ pub type Row = Map<String, Value>;
 
 /// A database that is open for one look.
 #[derive(Debug)]
-pub struct Opened(Connection);
+pub struct Opened {
+    connection: Connection,
+    /// The columns of its tables, as far as they were asked for. Many agents are looked up in one look.
+    tables: RefCell<HashMap<String, Vec<String>>>,
+}
 
 impl Opened {
     /// Opens what an address names.
@@ -36,19 +42,19 @@ impl Opened {
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let mut connection = Connection::open_with_flags(uri, flags).map_err(unread)?;
         restrict(&mut connection).map_err(unread)?;
-        Ok(Self(connection))
+        Ok(Self { connection, tables: RefCell::default() })
     }
 
     /// Does `work` in one transaction.
     pub(super) fn at_one_moment<T>(&self, work: impl FnOnce(&Self) -> Result<T, Unread>) -> Result<T, Unread> {
-        let transaction = self.0.unchecked_transaction().map_err(unread)?;
+        let transaction = self.connection.unchecked_transaction().map_err(unread)?;
         let done = work(self)?;
         transaction.finish().map_err(unread)?;
         Ok(done)
     }
 
     /// The columns of a table. Whatever is more than a plain table could compute without end while it is read.
-    pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, Unread> {
+    fn columns(&self, table: &str) -> Result<Vec<String>, Unread> {
         let found = self.rows("SELECT type, rootpage FROM sqlite_schema WHERE name = ?1", [table])?;
         let is_plain = |row: &Row| row["type"] == "table" && row["rootpage"].as_i64().is_some_and(|page| page > 0);
         match found.as_slice() {
@@ -65,20 +71,22 @@ impl Opened {
 
     /// The columns of a table, all of `needed` among them.
     pub(super) fn table(&self, table: &str, needed: &[&str]) -> Result<Vec<String>, Unread> {
-        let columns = self.columns(table)?;
+        let known = self.tables.borrow().get(table).cloned();
+        let columns = known.map_or_else(|| self.columns(table), Ok)?;
+        self.tables.borrow_mut().insert(table.to_owned(), columns.clone());
         match needed.iter().find(|name| !columns.iter().any(|column| column == *name)) {
             Some(missing) => Err(Unread::Refused(format!("has no column {table}.{missing}"))),
             None => Ok(columns),
         }
     }
 
-    /// The rows that a query finds. Only tables that [`Opened::columns`] has looked at may be asked for.
+    /// The rows that a query finds. Only tables that [`Opened::table`] has looked at may be asked for.
     pub(super) fn rows(&self, sql: &str, params: impl Params) -> Result<Vec<Row>, Unread> {
         self.try_rows(sql, params).map_err(unread)
     }
 
     fn try_rows(&self, sql: &str, params: impl Params) -> rusqlite::Result<Vec<Row>> {
-        let mut statement = self.0.prepare(sql)?;
+        let mut statement = self.connection.prepare_cached(sql)?;
         let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
         let row = |row: &rusqlite::Row<'_>| {
             names.iter().enumerate().map(|(at, name)| Ok((name.clone(), value(row.get_ref(at)?)))).collect()
