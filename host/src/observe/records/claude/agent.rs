@@ -216,21 +216,21 @@ impl Agent {
     /// Reads what goes on now with the agents inside it. `started_at_ms` is when its process started.
     pub fn glance_inside(&mut self, budget: &mut Budget, now: Moment, started_at_ms: u64) {
         if let Some(conversation) = &mut self.conversation {
-            conversation.inside.glance(budget, now, started_at_ms);
+            conversation.glance_inside(budget, now, started_at_ms);
         }
     }
 
-    /// Whether its transcript is not read to the end.
+    /// Whether its transcripts are not read to the end.
     pub fn is_behind(&self) -> bool {
         self.conversation.as_ref().is_some_and(Conversation::is_behind)
     }
 
-    /// How much of it is left.
+    /// How much of them is left.
     pub fn behind(&self) -> u64 {
         self.conversation.as_ref().map_or(0, Conversation::behind)
     }
 
-    /// Reads on in its transcript.
+    /// Reads on in its transcripts.
     pub fn read_on(&mut self, budget: &mut Budget, now: Moment) {
         if let Some(conversation) = &mut self.conversation {
             conversation.read_on(budget, now);
@@ -264,9 +264,9 @@ impl Agent {
                 said.usage = usage;
                 lost
             }
-            (_, undecided) => undecided.clone().into_iter().collect(),
+            (_, undecided) => undecided.iter().map(|why| gap("usage", why.clone())).collect(),
         };
-        said.unmeasured.extend((!lost.is_empty()).then(|| gap("usage", lost.join("; "))));
+        said.unmeasured.extend(lost);
         said
     }
 

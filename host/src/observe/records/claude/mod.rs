@@ -10,6 +10,7 @@ mod jobs;
 mod session_file;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod transcript;
 mod turn;
 
