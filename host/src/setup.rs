@@ -8,7 +8,7 @@ use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
 use crate::observe::records::hooks::Hooks;
-use crate::observe::records::{Codex, Copilot, Gemini, Qwen, Readers};
+use crate::observe::records::{Codex, Copilot, Gemini, McpServers, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -205,6 +205,7 @@ fn readers(machine: &Machine, state: &Path) -> Readers {
         Box::<Copilot>::default(),
         Box::new(Qwen::new(machine.clone())),
         Box::new(Gemini),
+        Box::<McpServers>::default(),
         Box::new(Hooks::new(state, machine.clone())),
     ])
 }

@@ -29,15 +29,19 @@ pub fn work(agent: &AgentReport) -> String {
 
 /// What went to the model anew, what it had read before, and what came back.
 fn tokens(usage: &Usage, are_unmeasured: bool) -> Vec<String> {
-    let Usage { input_tokens: input, output_tokens: output, cache_read_tokens: read, cache_write_tokens: written, .. } =
-        *usage;
+    let Usage {
+        input_tokens: input, output_tokens: output, cache_read_tokens: read, cache_write_tokens: written, ..
+    } = *usage;
     if input.or(output).or(read).or(written).is_none() {
         return are_unmeasured.then(|| "? tokens".to_owned()).into_iter().collect();
     }
     let shown = |n: Option<u64>| n.map_or_else(|| "?".to_owned(), count);
     let anew = input.map(|input| input.saturating_add(written.unwrap_or(0)));
     let cached = read.filter(|read| *read > 0).map(|read| format!("{} cached", count(read)));
-    [Some(format!("{} in", shown(anew))), cached, Some(format!("{} out", shown(output)))].into_iter().flatten().collect()
+    [Some(format!("{} in", shown(anew))), cached, Some(format!("{} out", shown(output)))]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn number(n: Option<u32>, what: &str) -> Option<String> {

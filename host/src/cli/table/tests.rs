@@ -50,7 +50,8 @@ fn where_no_agent_says_anything_of_its_work_nothing_of_it_is_shown() {
 
 #[test]
 fn no_name_of_a_model_breaks_the_table() {
-    let hostile = ["\u{1b}[2J\u{202e}evil\u{7}\nx".to_owned(), "日本語".repeat(30), "x".repeat(64), "👩\u{200d}🔧".repeat(40)];
+    let hostile =
+        ["\u{1b}[2J\u{202e}evil\u{7}\nx".to_owned(), "日本語".repeat(30), "x".repeat(64), "👩\u{200d}🔧".repeat(40)];
     for model in &hostile {
         let mut report = working();
         // As a report has it.

@@ -12,6 +12,7 @@ pub mod folder;
 mod follow;
 mod gemini;
 pub mod hooks;
+mod mcp_servers;
 mod qwen;
 pub mod small;
 pub mod tail;
@@ -22,6 +23,7 @@ mod value;
 pub use codex::Codex;
 pub use copilot::Copilot;
 pub use gemini::Gemini;
+pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
 
 use super::facts::{Evidence, Gap, Usage};
@@ -43,6 +45,17 @@ pub struct Subject {
     pub started_at_ms: u64,
     /// The id of the conversation that it is in, where its own events have said so: for records that name no process.
     pub conversation: Option<String>,
+    /// What its processes have started that is none of them.
+    pub children: Vec<Child>,
+}
+
+/// A process that an agent has started.
+#[derive(Debug, Clone)]
+pub struct Child {
+    /// What it runs.
+    pub program: Arc<Program>,
+    /// What those run that it has started.
+    pub children: Vec<Arc<Program>>,
 }
 
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
@@ -128,7 +141,10 @@ impl Readers {
                 let all = found.entry(*root).or_default();
                 all.evidence.extend(said.evidence);
                 all.unmeasured.extend(said.unmeasured);
-                all.usage = said.usage.or(all.usage.take());
+                all.usage = match (said.usage, all.usage.take()) {
+                    (Some(said), Some(before)) => Some(said.or(before)),
+                    (said, before) => said.or(before),
+                };
             }
         }
         found

@@ -92,7 +92,8 @@ impl Conversation {
     pub fn usage(&self, started_at_ms: u64) -> (Option<Usage>, Vec<Gap>) {
         let gap = |field: &'static str, reason: String| Gap { field: field.into(), reason };
         if let Some(why) = self.main.unreadable() {
-            let why = if why.missing { "there is no transcript of it yet".into() } else { format!("its transcript: {why}") };
+            let why =
+                if why.missing { "there is no transcript of it yet".into() } else { format!("its transcript: {why}") };
             return (None, vec![gap("usage", why)]);
         }
         if !self.main.is_through() {

@@ -72,6 +72,7 @@ impl Scene {
             processes: vec![(id, Arc::new(program))],
             started_at_ms: START,
             conversation: None,
+            children: vec![],
         });
     }
 
