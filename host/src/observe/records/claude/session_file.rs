@@ -73,7 +73,8 @@ fn reason(waiting_for: &str) -> Option<String> {
     let is_plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-'));
     let plain = || {
         let words: Vec<&str> = text.split(' ').collect();
-        let is_plain = (1..=MOST_WORDS).contains(&words.len()) && words.iter().all(|word| !word.is_empty() && is_plain(word));
+        let is_plain =
+            (1..=MOST_WORDS).contains(&words.len()) && words.iter().all(|word| !word.is_empty() && is_plain(word));
         is_plain.then(|| word(text))
     };
     APPROVALS.iter().find_map(approval).or_else(plain)
