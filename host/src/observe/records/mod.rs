@@ -151,6 +151,25 @@ impl Readers {
     }
 }
 
+/// The agents whose conversations are those of others too, and what is to be said of that: which of them has done what cannot
+/// be seen, and no conversation is shown twice. `records` are the agents' by their places.
+fn shared<'p>(subjects: &[&Subject], records: impl IntoIterator<Item = (usize, &'p Path)>) -> HashMap<usize, String> {
+    let mut owners: HashMap<&Path, Vec<usize>> = HashMap::new();
+    for (agent, record) in records {
+        owners.entry(record).or_default().push(agent);
+    }
+    let mut shared = HashMap::new();
+    for owners in owners.values() {
+        for agent in owners {
+            let other =
+                owners.iter().find(|other| *other != agent).and_then(|other| subjects[*other].processes.first());
+            let why = |(id, _): &(ProcessId, _)| format!("its conversation is that of process {} too", id.pid);
+            shared.extend(other.map(|other| (*agent, why(other))));
+        }
+    }
+    shared
+}
+
 /// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
 /// that it was started with. This program's own environment says nothing of it.
 ///

@@ -237,8 +237,14 @@ impl Agent {
         }
     }
 
-    /// What it says, all in all. `started_at_ms` is when its process started.
-    pub fn testimony(&self, started_at_ms: u64) -> Testimony {
+    /// The transcript of its conversation.
+    pub fn transcript(&self) -> Option<&Path> {
+        self.conversation.as_ref().map(Conversation::path)
+    }
+
+    /// What it says, all in all. `started_at_ms` is when its process started; `shared` why its conversation is not its own, or
+    /// not its alone.
+    pub fn testimony(&self, started_at_ms: u64, shared: Option<&str>) -> Testimony {
         let mut said = Testimony::default();
         let gap = |field: &'static str, reason: String| Gap { field: field.into(), reason };
         let Some(own) = &self.own else {
@@ -256,6 +262,10 @@ impl Agent {
         }
         said.unmeasured.extend(self.blocked_since.as_ref().err().map(|why| gap("evidence", why.clone())));
         let lost = match (&self.conversation, &self.undecided) {
+            _ if shared.is_some() => {
+                let fields = if said.evidence.is_empty() { &["evidence", "usage"][..] } else { &["usage"] };
+                fields.iter().flat_map(|field| shared.map(|why| gap(field, why.to_owned()))).collect()
+            }
             (Some(conversation), undecided) if undecided.is_none() || !conversation.is_missing() => {
                 said.evidence.extend(conversation.evidence(started_at_ms));
                 let doubt = conversation.doubt().filter(|_| said.evidence.is_empty());

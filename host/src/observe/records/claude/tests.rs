@@ -261,6 +261,25 @@ fn two_in_one_folder_have_each_their_own_conversation_also_after_clear() {
 }
 
 #[test]
+fn a_conversation_that_two_processes_are_in_is_shown_of_neither() {
+    let mut scene = one();
+    scene.agent(8);
+    scene.session(7, &json!({"status": "busy"}));
+    scene.session(8, &json!({"sessionId": "s-7"}));
+    scene.tell(TRANSCRIPT, 5, &[PROMPT, CALL]);
+    let said = scene.all();
+    assert_eq!(claims(&said[0]), [(Source::OwnRecord, Claim::Working, 5)], "its own record is its own");
+    assert_eq!(gaps(&said[0]), [("usage", "its conversation is that of process 8 too")]);
+    let no_status = ("evidence", "the record of its session has no status");
+    let shared = "its conversation is that of process 7 too";
+    assert_eq!((claims(&said[1]), gaps(&said[1])), (vec![], vec![no_status, ("evidence", shared), ("usage", shared)]));
+    assert!(said.iter().all(|said| said.usage.is_none()));
+    scene.session(8, &json!({"sessionId": "s-8"}));
+    let said = scene.all();
+    assert_eq!(said[0].usage.as_ref().unwrap().input_tokens, Some(9), "alone it is its own again");
+}
+
+#[test]
 fn a_transcript_that_moved_is_found_by_its_id_if_there_is_one_only() {
     let mut scene = one();
     scene.session(7, &json!({"status": "idle", "cwd": "/w/app/some_where"}));

@@ -4,7 +4,7 @@
 mod rollout;
 
 use super::follow::Followed;
-use super::{Records, Subject, Testimony};
+use super::{Records, Subject, Testimony, shared};
 use crate::clock::Moment;
 use crate::files::open_itself;
 use crate::observe::facts::{Claim, Evidence, Usage};
@@ -44,7 +44,12 @@ impl Records for Codex {
         if self.subagents.len() > MOST_HEADS {
             self.subagents.clear();
         }
-        let held: Vec<_> = subjects.iter().map(|agent| self.held(agent, now)).collect();
+        let mut held: Vec<_> = subjects.iter().map(|agent| self.held(agent, now)).collect();
+        let all =
+            held.iter().enumerate().flat_map(|(at, held)| held.iter().flatten().map(move |path| (at, path.as_path())));
+        for (at, why) in shared(subjects, all) {
+            held[at] = Err(why);
+        }
         let mut order: Vec<_> = (0..subjects.len()).collect();
         let behind = |at: &usize| held[*at].iter().flatten().map(|path| self.rollouts.behind(path)).sum::<u64>();
         order.sort_by_cached_key(behind);
