@@ -100,13 +100,8 @@ impl Sessions {
             let processes: Vec<_> = with_program(root).into_iter().chain(parts).collect();
             let started_at_ms = process(root)?.started_at_ms;
             let children = children(&processes, &started);
-            Some(Subject {
-                kind: row.agent.kind.as_str().into(),
-                processes,
-                started_at_ms,
-                conversation: None,
-                children,
-            })
+            let kind = row.agent.kind.as_str().into();
+            Some(Subject { kind, processes, started_at_ms, conversation: None, children, calls: None })
         };
         self.rows.iter().filter_map(subject).filter(|subject| !subject.processes.is_empty()).collect()
     }

@@ -47,6 +47,19 @@ pub struct Subject {
     pub conversation: Option<String>,
     /// What its processes have started that is none of them.
     pub children: Vec<Child>,
+    /// What an earlier reader has found of its calls: for events of questions, whose answers may send none.
+    pub calls: Option<Calls>,
+}
+
+/// The calls of tools in the last turn of a conversation, by its transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// The conversation's id.
+    pub conversation: String,
+    /// Those that have not come back, by their ids.
+    pub open: Vec<String>,
+    /// When the transcript was written last, Unix milliseconds.
+    pub last_ms: u64,
 }
 
 /// A process that an agent has started.
@@ -77,6 +90,8 @@ pub struct Testimony {
     pub usage: Option<Usage>,
     /// What could not be found, and why.
     pub unmeasured: Vec<Gap>,
+    /// Its calls of tools, where all of the last turn is known.
+    pub calls: Option<Calls>,
 }
 
 impl From<Result<Testimony, String>> for Testimony {
@@ -107,7 +122,7 @@ pub trait Records: Debug + Send {
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony>;
 }
 
-/// All readers.
+/// All readers, in an order in which one may learn from what those before it have found.
 #[derive(Debug, Default)]
 pub struct Readers(Vec<Box<dyn Records>>);
 
@@ -135,9 +150,12 @@ impl Readers {
         }
         let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
         for reader in &mut self.0 {
-            let theirs: Vec<&Subject> = subjects.iter().filter(|subject| reader.reads(&subject.kind)).collect();
-            for (subject, said) in theirs.iter().zip(reader.read(&theirs, now)) {
+            let (at, theirs): (Vec<_>, Vec<_>) =
+                subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
+            for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
+                let subject = &mut subjects[at];
                 let Some((root, _)) = subject.processes.first() else { continue };
+                subject.calls = said.calls.or(subject.calls.take());
                 let all = found.entry(*root).or_default();
                 all.evidence.extend(said.evidence);
                 all.unmeasured.extend(said.unmeasured);

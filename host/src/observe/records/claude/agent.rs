@@ -268,6 +268,7 @@ impl Agent {
             }
             (Some(conversation), undecided) if undecided.is_none() || !conversation.is_missing() => {
                 said.evidence.extend(conversation.evidence(started_at_ms));
+                said.calls = conversation.calls(started_at_ms);
                 let doubt = conversation.doubt().filter(|_| said.evidence.is_empty());
                 said.unmeasured.extend(doubt.map(|why| gap("evidence", why.to_owned())));
                 let (usage, lost) = conversation.usage(started_at_ms);

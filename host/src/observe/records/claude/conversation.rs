@@ -6,6 +6,7 @@ use super::transcript::Tokens;
 use super::turn::{Ledger, Sums};
 use crate::clock::Moment;
 use crate::observe::facts::{Evidence, Gap, Usage};
+use crate::observe::records::Calls;
 use crate::observe::records::tail::{Budget, Unreadable};
 use std::path::{Path, PathBuf};
 
@@ -86,6 +87,13 @@ impl Conversation {
     /// What it says of a process that started then. One that cannot be read any more says nothing.
     pub fn evidence(&self, started_at_ms: u64) -> Vec<Evidence> {
         if self.main.unreadable().is_some() { Vec::new() } else { self.main.turn().evidence(started_at_ms) }
+    }
+
+    /// Its calls of tools, where all of the last turn is known.
+    pub fn calls(&self, started_at_ms: u64) -> Option<Calls> {
+        let conversation = self.path().file_stem()?.to_str()?.to_owned();
+        let (open, last_ms) = self.main.turn().calls(started_at_ms).filter(|_| self.main.unreadable().is_none())?;
+        Some(Calls { conversation, open, last_ms })
     }
 
     /// What it has cost, and what is not known of that.

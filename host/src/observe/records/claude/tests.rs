@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod answers;
 mod cost;
 
 /// When all agents start, Unix milliseconds.
@@ -73,6 +74,7 @@ impl Scene {
             started_at_ms: START,
             conversation: None,
             children: vec![],
+            calls: None,
         });
     }
 

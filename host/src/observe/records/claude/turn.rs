@@ -97,6 +97,14 @@ impl Turn {
         self.calls.last().map(|(_, name)| name.as_str())
     }
 
+    /// The calls that have not come back, and when its last line was written, where that is of a process which started then.
+    /// `None` too where its beginning was not read: there may be others.
+    pub fn calls(&self, started_at_ms: u64) -> Option<(Vec<String>, u64)> {
+        let is_whole = !self.open || self.began_ms.is_some();
+        let last_ms = self.last_ms.filter(|_| is_whole && self.is_of(started_at_ms))?;
+        Some((self.calls.iter().map(|(id, _)| id.clone()).collect(), last_ms))
+    }
+
     /// What it says of a process that started then. An open turn is dated twice: since when, and as late as when. Whether an
     /// open call runs or waits for a permission is not to be seen.
     pub fn evidence(&self, started_at_ms: u64) -> Vec<Evidence> {

@@ -88,7 +88,7 @@ impl Codex {
         let usage = rollout.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole);
         let usage = usage.map(|usage| Usage { subagents: all_read.then_some(working), ..usage });
         let evidence = rollout.statement().filter(|said| agent.ran_at(said.at_ms)).cloned();
-        Ok(Testimony { evidence: evidence.into_iter().collect(), usage, unmeasured })
+        Ok(Testimony { evidence: evidence.into_iter().collect(), usage, unmeasured, calls: None })
     }
 
     /// Whether a rollout's first line says that it is a subagent's. It never changes, and is read once.

@@ -53,7 +53,12 @@ impl Copilot {
             unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
         }
         let evidence = events.statements().filter(|said| agent.ran_at(said.at_ms)).collect();
-        Ok(Testimony { evidence, usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole), unmeasured })
+        Ok(Testimony {
+            evidence,
+            usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole),
+            unmeasured,
+            calls: None,
+        })
     }
 
     /// The sessions that one of the agent's processes has locked.

@@ -72,7 +72,7 @@ impl Qwen {
         let usage = self.chats.read(chat, now)?.parser.usage();
         let reason = "Qwen does not record whether it works or waits".to_owned();
         let unmeasured = vec![Gap { field: "evidence".into(), reason }];
-        Ok(Testimony { evidence: Vec::new(), usage, unmeasured })
+        Ok(Testimony { evidence: Vec::new(), usage, unmeasured, calls: None })
     }
 }
 
