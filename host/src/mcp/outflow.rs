@@ -9,6 +9,9 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::sleep;
 
+/// In so many looks in a row nothing must have been taken.
+const LOOKS: u32 = 8;
+
 /// What a client takes, as it is seen while something is written to it.
 #[derive(Debug, Default)]
 pub struct Outflow {
@@ -20,12 +23,11 @@ pub struct Outflow {
 impl Outflow {
     /// Waits until something was offered and nothing of it taken for that long.
     pub async fn is_stuck_for(&self, patience: Duration) {
-        loop {
-            let before = self.taken.load(Relaxed);
-            sleep(patience).await;
-            if self.waits.load(Relaxed) && self.taken.load(Relaxed) == before {
-                return;
-            }
+        let (mut taken, mut looks) = (self.taken.load(Relaxed), 0);
+        while looks < LOOKS {
+            sleep(patience / LOOKS).await;
+            let before = std::mem::replace(&mut taken, self.taken.load(Relaxed));
+            looks = if self.waits.load(Relaxed) && taken == before { looks + 1 } else { 0 };
         }
     }
 }

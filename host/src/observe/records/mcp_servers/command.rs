@@ -49,10 +49,12 @@ fn args(command: &Command) -> impl Iterator<Item = &str> {
     command.args.iter().map(String::as_str)
 }
 
-/// The words of a command line. One that was written over by a title is one slot of several words.
+/// The words of a command line. One that was written over by a title has it in its first slot, and nothing in the others.
 fn words(argv: &[String]) -> Vec<&str> {
     match argv {
-        [title] if title.starts_with("npm ") => title.split_whitespace().collect(),
+        [title, rest @ ..] if title.starts_with("npm ") && rest.iter().all(String::is_empty) => {
+            title.split_whitespace().collect()
+        }
         argv => argv.iter().map(String::as_str).collect(),
     }
 }
@@ -131,7 +133,7 @@ mod tests {
         for (argv, configured) in [
             (npx, npx),
             (&["/usr/bin/node", "/usr/bin/npx", "-y", "@mcp/files@latest", "/srv"], npx),
-            (&["npm exec @mcp/files@latest /srv"], npx),
+            (&["npm exec @mcp/files@latest /srv", "", "", ""], npx),
             (&["sh", "-c", "npx -y @mcp/files@latest /srv"], npx),
             (&["/bin/bash", "-lc", "A=1 exec npx -y '@mcp/files@latest' /srv"], npx),
             (npx, &["bash", "-c", "npx -y @mcp/files@latest /srv"]),
@@ -182,7 +184,7 @@ mod tests {
         fn no_command_line_breaks_it(argv in prop::collection::vec(".{0,12}", 0..5), line in prop::collection::vec(".{0,12}", 1..5)) {
             let configured = Command { program: line[0].clone(), args: line[1..].to_vec() };
             let _ = (runs(&argv, &configured), is_launcher(&argv));
-            prop_assert!(runs(&line, &configured) || line.len() == 1 && line[0].starts_with("npm "));
+            prop_assert!(runs(&line, &configured) || line[0].starts_with("npm "));
         }
     }
 }
