@@ -5,6 +5,7 @@
 mod attention;
 mod audit;
 mod authoring;
+mod clients;
 mod command_line;
 mod compiling;
 mod decisions;
@@ -20,6 +21,7 @@ mod policy_tools;
 mod records;
 mod records_by_pid;
 mod records_codex;
+mod records_conversations;
 mod records_databases;
 mod registering;
 mod reload;

@@ -2,6 +2,8 @@
 
 mod answer;
 mod arguments;
+mod callers;
+mod clients;
 mod presence;
 mod register;
 mod resources;
@@ -15,8 +17,10 @@ mod wait;
 
 pub use answer::Service;
 
+use crate::store::clients::EndReason;
 use presence::{Presence, WhileHere};
 use rmcp::ServiceExt as _;
+use rmcp::service::QuitReason;
 use server::Server;
 use splice::{Splicer, SplicingWriter};
 use std::sync::Arc;
@@ -29,6 +33,7 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
     let (here, presence) = Presence::new();
     let server = Server::new(Arc::new(service), Arc::clone(&splicer), presence);
+    let callers = server.callers();
     widen_pipe();
     let (input, output) = rmcp::transport::stdio_pipes();
     let pipes = (WhileHere::new(input, here), SplicingWriter::new(output, splicer));
@@ -43,7 +48,10 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
         asked_to_end().await;
         end.cancel();
     });
-    running.waiting().await?;
+    let quit = running.waiting().await;
+    let stopped = !matches!(quit, Ok(QuitReason::Closed));
+    callers.end(if stopped { EndReason::ServerStopped } else { EndReason::Closed });
+    quit?;
     Ok(())
 }
 

@@ -63,10 +63,13 @@ impl Qwen {
             let registered = self.registered.entry(*process).or_insert_with(new);
             let Some(session) = registered.session(*process, &self.machine)? else { continue };
             let chat = registered.chat(session, &home.join("projects"), now)?;
-            let usage = self.chats.read(&chat, now)?.parser.usage();
+            let chat = self.chats.read(&chat, now)?;
+            let usage = chat.parser.usage();
             let reason = "Qwen does not record whether it works or waits".to_owned();
-            let unmeasured = vec![Gap { field: "evidence".into(), reason }];
-            return Ok(Testimony { evidence: Vec::new(), usage, unmeasured });
+            let mut unmeasured = vec![Gap { field: "evidence".into(), reason }];
+            // Of a turn nothing would be said either way.
+            unmeasured.extend(chat.gaps(true));
+            return Ok(Testimony { usage, unmeasured, ..Testimony::default() });
         }
         Err("it has no record of its own in the registry: only interactive sessions have".to_owned())
     }
