@@ -264,8 +264,8 @@ fn shared<R: Eq + Hash>(
     shared
 }
 
-/// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in the home
-/// that it was started with. This program's own environment says nothing of it.
+/// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in
+/// the home that it was started with. This program's own environment says nothing of it.
 ///
 /// # Errors
 /// Its environment may not be read, or names neither.
