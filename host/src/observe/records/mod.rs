@@ -10,6 +10,8 @@ mod copilot;
 mod event;
 pub mod folder;
 mod follow;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gemini;
 pub mod hooks;
 mod qwen;

@@ -9,7 +9,10 @@ mod abilities;
 mod clock;
 mod descriptors;
 mod details;
+mod fields;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lineage;
 mod program;
 mod rows;

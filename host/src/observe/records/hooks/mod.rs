@@ -175,7 +175,7 @@ fn may_send(agent: &str, events: &str) -> bool {
 }
 
 /// What a note says: since when it is so, and the last that was heard.
-fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
+pub(super) fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
     let earlier = (note.first != note.last).then_some(&note.first);
     let statement = |said: &Said| {
         let of = meaning(&note.kind, &said.event)?;
