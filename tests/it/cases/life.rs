@@ -15,7 +15,7 @@ impl Claude {
     fn start(world: &World) -> Self {
         let program = world.path("bin/claude");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
-        fs::copy("/bin/sh", &program).unwrap();
+        headcount_tests::copy_of_shell(&program);
         let mut command = Command::new(&program);
         command.args(["-c", "sleep 1000 & wait"]).process_group(0).env("HOME", world.path(""));
         let it = Self(headcount_tests::spawn(command.env_remove("CLAUDE_CONFIG_DIR")));
