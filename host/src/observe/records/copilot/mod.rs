@@ -12,6 +12,7 @@ use super::{Records, Subject, Testimony, home_of};
 use crate::clock::Moment;
 use crate::files::Stamp;
 use crate::observe::facts::Gap;
+use crate::observe::processes::ProcessId;
 use events::Events;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,15 +29,29 @@ const LIST_FOR: Duration = Duration::from_secs(5);
 pub struct Copilot {
     /// The folders of sessions, by where they are.
     sessions: HashMap<PathBuf, Folder>,
+    /// The sessions that each agent has locked, by its root, and when they were looked for: there may be thousands.
+    found: HashMap<ProcessId, (Vec<Lock>, Duration)>,
     events: Followed<Events>,
 }
+
+/// A session's folder, and the process that is to have it locked.
+type Lock = (PathBuf, u32);
 
 impl Copilot {
     /// The events of the only session that one of the agent's processes has locked.
     fn session(&mut self, agent: &Subject, now: Moment) -> Result<PathBuf, String> {
-        match self.locked(agent, now)?.as_slice() {
+        let Some((root, _)) = agent.processes.first() else { return Err("it has no process".to_owned()) };
+        let stands = |(locks, at): &(Vec<Lock>, Duration)| {
+            now.steady.saturating_sub(*at) < LIST_FOR
+                && locks.iter().all(|(session, pid)| is_locked(session, *pid, agent))
+        };
+        let found = match self.found.remove(root).filter(stands) {
+            Some(found) => found,
+            None => (self.locked(agent, now)?, now.steady),
+        };
+        match self.found.entry(*root).insert_entry(found).get().0.as_slice() {
             [] => Err("no session has a lock of this process".to_owned()),
-            [session] => Ok(session.join("events.jsonl")),
+            [(session, _)] => Ok(session.join("events.jsonl")),
             several => Err(format!("it has locks on {} sessions; which one is meant is not decided", several.len())),
         }
     }
@@ -53,8 +68,8 @@ impl Copilot {
         Ok(Testimony { evidence, usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole), unmeasured })
     }
 
-    /// The sessions that one of the agent's processes has locked.
-    fn locked(&mut self, agent: &Subject, now: Moment) -> Result<Vec<PathBuf>, String> {
+    /// Looks through all sessions for those that one of the agent's processes has locked.
+    fn locked(&mut self, agent: &Subject, now: Moment) -> Result<Vec<Lock>, String> {
         let mut locked = Vec::new();
         for (id, program) in &agent.processes {
             let folder = home_of(program, "COPILOT_HOME", ".copilot")?.join("session-state");
@@ -62,7 +77,8 @@ impl Copilot {
             let sessions = self.sessions.entry(folder.clone()).or_insert_with(new).names(now, |_| true);
             let sessions = sessions.map_err(|why| format!("its sessions cannot be listed: {why}"))?;
             let sessions = sessions.iter().map(|session| folder.join(session));
-            locked.extend(sessions.filter(|session| is_locked(session, id.pid, agent)));
+            let mine = sessions.filter(|session| is_locked(session, id.pid, agent));
+            locked.extend(mine.map(|session| (session, id.pid)));
         }
         Ok(locked)
     }
@@ -75,6 +91,7 @@ impl Records for Copilot {
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.events.begin();
+        self.found.retain(|root, _| subjects.iter().any(|agent| agent.processes.iter().any(|(id, _)| id == root)));
         if subjects.is_empty() {
             self.sessions.clear();
         }
@@ -174,6 +191,20 @@ mod tests {
         stage.session("a", &["assistant.turn_start"], 4242);
         stage.session("b", &["assistant.turn_end"], 4242);
         assert!(undecided(&stage.look(0)).contains("locks on 2 sessions"));
+    }
+
+    #[test]
+    fn a_lock_that_is_gone_is_missed_at_once_and_sessions_are_looked_through_only_now_and_then() {
+        let mut stage = Stage::new();
+        let lock = stage.session("a", &["assistant.turn_start"], 4242);
+        assert_eq!(stage.look(0).evidence.len(), 1);
+        let other = stage.session("b", &["assistant.turn_end"], 4242);
+        assert_eq!(stage.look(4).evidence[0].claim, Claim::Working, "the other one is not seen yet");
+        assert!(undecided(&stage.look(5)).contains("locks on 2 sessions"));
+        fs::remove_file(lock).unwrap();
+        assert_eq!(stage.look(6).evidence[0].claim, Claim::Idle);
+        fs::remove_file(other).unwrap();
+        assert!(undecided(&stage.look(7)).contains("no session has a lock"));
     }
 
     #[test]
