@@ -23,6 +23,9 @@ pub mod clock;
 pub mod config;
 pub mod demo;
 pub mod files;
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod history;
 pub mod hooks;
 pub mod judge;

@@ -5,6 +5,7 @@
 mod attention;
 mod audit;
 mod authoring;
+mod cases;
 mod clients;
 mod command_line;
 mod compiling;

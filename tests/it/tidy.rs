@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One source file of the workspace.
-struct Source {
+pub struct Source {
     /// Its path below the workspace, with `/` between the parts.
     path: String,
-    text: String,
+    pub text: String,
 }
 
 impl Source {
@@ -26,7 +26,7 @@ impl Source {
 }
 
 /// Every Rust file of the workspace.
-fn sources() -> Vec<Source> {
+pub fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut sources = Vec::new();
     let mut folders: Vec<PathBuf> = ["host", "guest", "tests"].map(|folder| root.join(folder)).into();
@@ -105,7 +105,7 @@ fn sql_is_spoken_only_where_data_is_stored() {
 
 /// The order in which the crate's documentation lists its modules.
 const LAYERS: [&[&str]; 9] = [
-    &["cli", "mcp"],
+    &["cli", "mcp", "fuzzing"],
     &["authoring", "demo", "hooks", "registering", "waiting", "query", "monitor", "setup"],
     &["clients"],
     &["report"],

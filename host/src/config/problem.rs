@@ -76,10 +76,23 @@ impl fmt::Display for Problem {
     }
 }
 
+/// So many problems are told at once: a file that is garbage has one for each of its lines.
+pub(super) const MOST_TOLD: usize = 20;
+
 /// Everything that is wrong, one line each: a user mends a file once, not once for each mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told: Vec<_> = self.0.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+        to.write_str(&told.join("\n"))?;
+        match self.0.len().saturating_sub(MOST_TOLD) {
+            0 => Ok(()),
+            more => write!(to, "\nand {more} more"),
+        }
+    }
+}
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {

@@ -1,7 +1,7 @@
 //! Reads a TOML file of ours against the schema of its type: all that is wrong with it, each with its line.
 
 use super::check::check;
-use super::problem::{Origin, Origins, Problem, Problems, entry, item};
+use super::problem::{MOST_TOLD, Origin, Origins, Problem, Problems, entry, item};
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -76,7 +76,8 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Document, Problems> {
         let value = reader.table(root.into_inner(), "");
         return Ok(Document { value, origins: reader.origins, problems: reader.problems });
     }
-    let mut problems: Vec<_> = errors.iter().map(|error| lines.problem(error)).collect();
+    // Of a text that is no TOML the first errors are enough: the others mostly follow from them.
+    let mut problems: Vec<_> = errors.iter().take(MOST_TOLD).map(|error| lines.problem(error)).collect();
     problems.dedup();
     Err(Problems(problems))
 }

@@ -107,6 +107,15 @@ fn only_the_default_file_may_be_missing() {
     assert!(matches!(load(&environment(None), None, &[]), Err(LoadError::Unreadable { .. })));
 }
 
+#[test]
+fn of_a_file_that_is_garbage_the_first_problems_are_told() {
+    let told = |text: &str| load_text(text, &[], &[]).unwrap_err().to_string();
+    let no_toml = told(&"rror =".repeat(10_000));
+    assert!(no_toml.contains(": not TOML: ") && no_toml.len() < 8000, "{} bytes are told", no_toml.len());
+    let wrong_keys = told(&(0..1000).map(|n| format!("key{n} = 1\n")).collect::<String>());
+    assert!(wrong_keys.ends_with("\nand 980 more"), "{wrong_keys}");
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_no_file_is_no_configuration() {

@@ -24,6 +24,9 @@ mod tests;
 
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use linux::fuzzing;
 #[cfg(not(target_os = "linux"))]
 use portable as system;
 pub use system::OpenFiles;

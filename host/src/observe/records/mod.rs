@@ -13,6 +13,8 @@ mod databases;
 mod event;
 pub mod folder;
 mod follow;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gemini;
 pub mod hooks;
 mod mcp_servers;

@@ -145,7 +145,7 @@ pub struct Tail {
 impl Tail {
     /// A file that was not looked at yet.
     pub fn new(path: PathBuf, options: Options) -> Self {
-        let lines = Lines { longest: options.longest_line, ..Lines::default() };
+        let lines = Lines::new(options.longest_line);
         Self {
             path,
             options,
@@ -266,7 +266,7 @@ impl Tail {
         self.cut = torn;
         self.file = Some(stamp.id);
         self.anchor.clear();
-        self.lines = Lines { longest: self.options.longest_line, skipping: torn, ..Lines::default() };
+        self.lines = Lines { skipping: torn, ..Lines::new(self.options.longest_line) };
     }
 
     /// Who cannot be unpacked from here is to be read from the beginning, once something in the file has changed.
@@ -346,8 +346,8 @@ pub fn first_line(path: &Path, most: usize) -> Result<Option<Vec<u8>>, Unreadabl
 }
 
 /// Makes lines of bytes that arrive in pieces.
-#[derive(Debug, Default)]
-struct Lines {
+#[derive(Debug)]
+pub(super) struct Lines {
     longest: usize,
     /// The beginning of a line whose end has not come.
     begun: Vec<u8>,
@@ -357,7 +357,13 @@ struct Lines {
 }
 
 impl Lines {
-    fn feed(&mut self, mut bytes: &[u8], hand: &mut impl FnMut(Piece<'_>)) {
+    /// Nothing has come yet. Lines longer than `longest` bytes are skipped.
+    pub(super) fn new(longest: usize) -> Self {
+        Self { longest, begun: Vec::new(), skipping: false, too_long: 0 }
+    }
+
+    /// Hands each line that ends in these bytes.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], hand: &mut impl FnMut(Piece<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             self.end(&bytes[..end], hand);
             bytes = &bytes[end + 1..];

@@ -1,7 +1,7 @@
 //! Rosters in files.
 
 use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
-use crate::config::{Checked, Origins, Problem, Problems, check_toml};
+use crate::config::{Origins, Problem, Problems, check_toml};
 use crate::files::{Stamp, read_small_text};
 use crate::names::{AgentName, SessionId};
 use regex::Regex;
@@ -78,47 +78,16 @@ impl FileSource {
 
     fn read_file(&mut self, stamp: Stamp) -> io::Result<()> {
         let text = read_small_text(&self.file, MAX_FILE)?;
-        match check_toml::<Content>(&text, &self.file).and_then(|content| self.declared(content, stamp)) {
-            Ok(roster) => (self.roster, self.error) = (Arc::new(roster), None),
+        match declared(&text, &self.file) {
+            Ok(sessions) => {
+                let roster = Roster { sessions, written_at_ms: stamp.modified_ms() };
+                (self.roster, self.error) = (Arc::new(roster), None);
+            }
             // What it said before still holds: an editor saves a file half-done, and no agent ends by that.
             Err(problems) => self.error = Some(problems.to_string()),
         }
         self.seen = Some(stamp);
         Ok(())
-    }
-
-    fn declared(&self, content: Checked<Content>, stamp: Stamp) -> Result<Roster, Problems> {
-        let folder = self.file.parent().unwrap_or(Path::new(""));
-        let mut problems = Vec::new();
-        let mut sessions = Vec::new();
-        for (at, session) in content.value.sessions.into_iter().enumerate() {
-            let mut agents = Vec::new();
-            for (nth, agent) in session.agents.into_iter().enumerate() {
-                let key = format!("session[{at}].agent[{nth}]");
-                match locator(&agent, folder, &key, &content.origins) {
-                    Ok(process) => agents.push(DeclaredAgent {
-                        name: agent.name,
-                        specialization: agent.specialization,
-                        process,
-                        declared_at_ms: None,
-                    }),
-                    Err(problem) => problems.push(problem),
-                }
-            }
-            sessions.push(DeclaredSession {
-                id: session.id,
-                name: session.name,
-                root_path: session.root_path.map(|path| folder.join(path)),
-                owner: None,
-                declared_at_ms: None,
-                agents,
-            });
-        }
-        if problems.is_empty() {
-            Ok(Roster { sessions, written_at_ms: stamp.modified_ms() })
-        } else {
-            Err(Problems(problems))
-        }
     }
 }
 
@@ -146,6 +115,44 @@ impl Source for FileSource {
         }
         (Arc::clone(&self.roster), self.error.clone())
     }
+}
+
+/// The sessions that `text`, the content of `file`, declares.
+fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
+    let content = check_toml::<Content>(text, file)?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut problems = Vec::new();
+    let mut sessions = Vec::new();
+    for (at, session) in content.value.sessions.into_iter().enumerate() {
+        let mut agents = Vec::new();
+        for (nth, agent) in session.agents.into_iter().enumerate() {
+            let key = format!("session[{at}].agent[{nth}]");
+            match locator(&agent, folder, &key, &content.origins) {
+                Ok(process) => agents.push(DeclaredAgent {
+                    name: agent.name,
+                    specialization: agent.specialization,
+                    process,
+                    declared_at_ms: None,
+                }),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        sessions.push(DeclaredSession {
+            id: session.id,
+            name: session.name,
+            root_path: session.root_path.map(|path| folder.join(path)),
+            owner: None,
+            declared_at_ms: None,
+            agents,
+        });
+    }
+    if problems.is_empty() { Ok(sessions) } else { Err(Problems(problems)) }
+}
+
+/// What a roster's text declares, as text: the door for fuzzing.
+#[doc(hidden)]
+pub fn read_text(text: &str) -> String {
+    declared(text, Path::new("/roster.toml")).map_or_else(|problems| problems.to_string(), |said| format!("{said:?}"))
 }
 
 /// Which process an agent is, by the one key that says so.

@@ -11,6 +11,8 @@ mod registry;
 mod tests;
 
 pub use file::FileSource;
+#[doc(hidden)]
+pub use file::read_text;
 pub use look::{Declared, Place, Rosters};
 pub use registry::RegistrySource;
 

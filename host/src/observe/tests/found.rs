@@ -144,6 +144,23 @@ fn a_shell_that_becomes_an_agent_is_one_and_one_that_ceases_to_be_is_none() {
 }
 
 #[test]
+fn a_pane_that_lives_on_with_a_bare_shell_keeps_no_agent_alive() {
+    let pane = |world: &mut World, disk: &Path| {
+        world.start(10, 1, &["-bash"], disk);
+        world.change(10, |program| program.env = Ok(vec![("TMUX_PANE".to_owned(), "%3".to_owned())]));
+        world.start(20, 10, &["claude"], disk);
+    };
+    let mut scene = Scene::with_memory(pane);
+    assert_eq!(only(&scene.look()).process_id, Some(20));
+    scene.world().end(20);
+    assert_eq!(only(&scene.look_after(1)).process, ProcessState::Gone, "though its shell is there");
+    let mut scene = Scene::new(vec![], pane);
+    assert_eq!(names(&scene.look()), [["claude"]]);
+    scene.world().end(20);
+    assert!(scene.look_after(1).is_empty());
+}
+
+#[test]
 fn a_name_is_kept_while_the_agent_lives() {
     let mut scene = Scene::with_memory(|world, disk| {
         world.start(10, 1, &["claude"], disk);

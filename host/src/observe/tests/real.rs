@@ -29,7 +29,7 @@ impl Stage {
         let disk = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir_all(disk.join("bin")).unwrap();
         for name in ["claude", "codex"] {
-            fs::copy("/bin/sh", disk.join("bin").join(name)).unwrap();
+            headcount_tests::copy_of_shell(&disk.join("bin").join(name));
         }
         headcount_tests::repository(&disk.join("shop"));
         Self { disk, running: Vec::new(), _removed_when_dropped: folder }

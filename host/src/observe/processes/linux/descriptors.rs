@@ -1,6 +1,7 @@
 //! Which files a process holds open for writing. Such a descriptor ties a file to one very process, whatever folder either
 //! is in.
 
+use super::fields;
 use super::files::Files;
 use crate::clock::Moment;
 use crate::files::read_small_text;
@@ -139,14 +140,8 @@ fn regular(files: &Files, pid: u32, descriptors: &[(u32, PathBuf)]) -> Result<Ve
 /// What to say where a path means one file to a process and another one, or none, to this program.
 const ELSEWHERE: &str = "the paths that it has lead elsewhere from here";
 
-/// Whether a descriptor is open for writing: `flags` of its `fdinfo`, in octal digits, end with the access mode.
 fn is_writing(files: &mut Files, pid: u32, fd: u32) -> bool {
-    const ACCESS_MODE: u32 = 0o3;
-    const READ_ONLY: u32 = 0o0;
-    let text = files.whole(pid, &format!("fdinfo/{fd}"), FDINFO).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let flags = text.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
-    flags.is_some_and(|flags| flags & ACCESS_MODE != READ_ONLY)
+    fields::is_writing(&files.whole(pid, &format!("fdinfo/{fd}"), FDINFO).unwrap_or_default())
 }
 
 fn is_regular(found: &FileStat) -> bool {

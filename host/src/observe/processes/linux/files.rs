@@ -1,5 +1,6 @@
 //! The files of procfs that are read at every sample: one open directory, short relative paths, one buffer.
 
+use super::fields;
 use super::stat::{self, Stat};
 use crate::observe::processes::Machine;
 use crate::observe::processes::row::{Io, Measured};
@@ -99,37 +100,14 @@ impl Files {
     /// `/proc/PID/statm`.
     pub(super) fn memory(&mut self, pid: u32) -> Result<Memory, Errno> {
         let page_size = self.page_size;
-        let text = self.read(pid, "statm")?;
-        let mut pages = text.split(u8::is_ascii_whitespace).skip(1).map_while(number);
-        match (pages.next(), pages.next()) {
-            (Some(resident), Some(shared)) => {
-                Ok(Memory { resident: resident.saturating_mul(page_size), shared: shared.saturating_mul(page_size) })
-            }
-            _ => Err(Errno::EINVAL),
-        }
+        let pages = fields::pages(self.read(pid, "statm")?).ok_or(Errno::EINVAL)?;
+        let bytes = |pages: u64| pages.saturating_mul(page_size);
+        Ok(Memory { resident: bytes(pages.resident), shared: bytes(pages.shared) })
     }
 
     /// `/proc/PID/io`.
     pub(super) fn io(&mut self, pid: u32) -> Result<Io, Errno> {
-        let text = self.read(pid, "io")?;
-        let (mut io, mut found) = (Io::default(), 0);
-        for line in text.split(|&byte| byte == b'\n') {
-            let Some(colon) = line.iter().position(|&byte| byte == b':') else {
-                continue;
-            };
-            let (name, value) = line.split_at(colon);
-            let Some(value) = number(value[1..].trim_ascii()) else {
-                continue;
-            };
-            match name {
-                b"rchar" | b"wchar" => io.moved = io.moved.saturating_add(value),
-                b"read_bytes" => io.read = value,
-                b"write_bytes" => io.written = value,
-                _ => continue,
-            }
-            found += 1;
-        }
-        if found == 4 { Ok(io) } else { Err(Errno::EINVAL) }
+        fields::io(self.read(pid, "io")?).ok_or(Errno::EINVAL)
     }
 
     /// How many descriptors are open.
@@ -166,37 +144,24 @@ impl Files {
 
     /// How many descriptors may be open, `None` for no limit: the soft limit in `/proc/PID/limits`.
     pub(super) fn fd_limit(&mut self, pid: u32) -> Result<Option<u32>, Errno> {
-        let text = self.read(pid, "limits")?;
-        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"));
-        let soft = line.ok_or(Errno::EINVAL)?.trim_ascii_start().split(u8::is_ascii_whitespace).next();
-        match soft {
-            Some(b"unlimited") => Ok(None),
-            Some(soft) => number(soft).map(|limit| Some(u32::try_from(limit).unwrap_or(u32::MAX))).ok_or(Errno::EINVAL),
-            None => Err(Errno::EINVAL),
-        }
+        fields::fd_limit(self.read(pid, "limits")?).ok_or(Errno::EINVAL)
     }
 
     /// The proportional set size, bytes: `Pss:` of `/proc/PID/smaps_rollup`. Costs about 4 µs for each MiB in memory
     /// and holds the process's memory map meanwhile.
     pub(super) fn pss(&mut self, pid: u32) -> Result<u64, Errno> {
-        let text = self.read(pid, "smaps_rollup")?;
-        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Pss:"));
-        let kib = line.and_then(|line| line.trim_ascii_start().split(u8::is_ascii_whitespace).next()).and_then(number);
-        kib.map(|kib| kib.saturating_mul(1024)).ok_or(Errno::EINVAL)
+        fields::pss(self.read(pid, "smaps_rollup")?).ok_or(Errno::EINVAL)
     }
 
     /// The process of which this id is a thread, if the id is a thread's: `/proc/TID` can be read though it is not
     /// listed.
     pub(super) fn thread_group(&mut self, pid: u32) -> Result<u32, Errno> {
-        let text = self.read(pid, "status")?;
-        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"));
-        line.and_then(|line| number(line.trim_ascii())).and_then(|id| u32::try_from(id).ok()).ok_or(Errno::EINVAL)
+        fields::thread_group(self.read(pid, "status")?).ok_or(Errno::EINVAL)
     }
 
     /// Seconds since the boot, as `/proc/uptime` has them.
     pub(super) fn uptime(&mut self) -> Option<f64> {
-        let text = self.read_at(c"uptime").ok()?;
-        std::str::from_utf8(text).ok()?.split_whitespace().next()?.parse().ok()
+        fields::uptime(self.read_at(c"uptime").ok()?)
     }
 
     /// A short file of procfs itself, without the line's end; empty if it cannot be read.
@@ -213,10 +178,7 @@ impl Files {
     /// The real user id of `/proc/PID/status`. Not the owner of `/proc/PID`, which is root for every process that may not
     /// be dumped.
     pub(super) fn user(&mut self, pid: u32) -> Result<u32, Errno> {
-        let text = self.read(pid, "status")?;
-        let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
-        let real = line.and_then(|line| line.trim_ascii_start().split(u8::is_ascii_whitespace).next()).and_then(number);
-        real.and_then(|id| u32::try_from(id).ok()).ok_or(Errno::EINVAL)
+        fields::user(self.read(pid, "status")?).ok_or(Errno::EINVAL)
     }
 
     /// A file of any length, up to `most` bytes of it.
@@ -277,8 +239,4 @@ fn path<'a>(name: &'a mut [u8; NAME], pid: u32, file: &str) -> &'a CStr {
 
 fn pid_of(name: &str) -> Option<u32> {
     name.starts_with(|first: char| first.is_ascii_digit()).then(|| name.parse().ok()).flatten()
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -9,7 +9,10 @@ mod abilities;
 mod clock;
 mod descriptors;
 mod details;
+mod fields;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lineage;
 mod program;
 mod rows;
@@ -66,6 +69,22 @@ struct Look {
     ticks: Option<u64>,
     /// Nanoseconds in one of them.
     tick: u64,
+    /// When the system was booted, Unix milliseconds; `None`: cannot be known.
+    booted_ms: Option<u64>,
+}
+
+/// The boot's time is reckoned from two clocks, and somewhat later or earlier each time. As long as it is as near as this to
+/// what it was, it is the same: what has started first is to seem so, whichever look has found it.
+const SAME_BOOT_MS: u64 = 250;
+
+impl Look {
+    /// When something has started so many ticks after the boot, Unix milliseconds. Without a time since the boot (a made-up
+    /// tree) nothing better is known than "before now".
+    fn started_at_ms(&self, start: u64) -> u64 {
+        let since_boot_ms = start.saturating_mul(self.tick) / 1_000_000;
+        let started = self.booted_ms.map(|booted| booted.saturating_add(since_boot_ms));
+        started.map_or(self.at.unix_ms, |started| started.min(self.at.unix_ms))
+    }
 }
 
 impl Table {
@@ -128,7 +147,8 @@ impl Table {
             self.look += 1;
             let at = self.clock.now();
             let ticks = self.files.as_mut().ok().and_then(|files| self.time.ticks_since_boot(files));
-            let now = Look { number: self.look, at, ticks, tick: self.time.tick };
+            let booted_ms = self.booted_ms(at, ticks);
+            let now = Look { number: self.look, at, ticks, tick: self.time.tick, booted_ms };
             self.closed.clear();
             self.ended.clear();
             for &pid in &listing {
@@ -140,6 +160,13 @@ impl Table {
         }
         self.listing = listing;
         listed
+    }
+
+    fn booted_ms(&self, at: Moment, ticks: Option<u64>) -> Option<u64> {
+        let since_boot_ms = ticks?.saturating_mul(self.time.tick) / 1_000_000;
+        let booted_ms = at.unix_ms.saturating_sub(since_boot_ms);
+        let known = self.before.and_then(|before| before.booted_ms);
+        known.filter(|known| known.abs_diff(booted_ms) < SAME_BOOT_MS).or(Some(booted_ms))
     }
 
     fn list(&mut self, listing: &mut Vec<u32>) -> Result<(), ListError> {

@@ -20,9 +20,7 @@ pub(super) fn read(files: &mut Files, pid: u32) -> Program {
     let argv = files.whole(pid, "cmdline", COMMAND_LINE);
     Program {
         exe: target(files, pid, "exe").map_err(say),
-        argv: argv
-            .map(|bytes| split(&bytes).map(|slot| String::from_utf8_lossy(slot).into_owned()).collect())
-            .map_err(say),
+        argv: argv.map(|bytes| slots(&bytes)).map_err(say),
         cwd: target(files, pid, "cwd").map_err(say),
         env: files.whole(pid, "environ", ENVIRONMENT).map(|bytes| kept(&bytes)).map_err(say),
         uid: files.user(pid).ok(),
@@ -50,13 +48,18 @@ fn target(files: &Files, pid: u32, link: &str) -> Result<PathBuf, Errno> {
     }
 }
 
+/// The slots of a command line.
+pub(super) fn slots(line: &[u8]) -> Vec<String> {
+    split(line).map(|slot| String::from_utf8_lossy(slot).into_owned()).collect()
+}
+
 /// The slots between NULs. The last one has its own NUL, unless the process has written over it.
 fn split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     whole.split(|&byte| byte == 0).filter(move |_| !bytes.is_empty())
 }
 
-fn kept(environment: &[u8]) -> Vec<(String, String)> {
+pub(super) fn kept(environment: &[u8]) -> Vec<(String, String)> {
     split(environment)
         .filter_map(|slot| {
             let equals = slot.iter().position(|&byte| byte == b'=')?;

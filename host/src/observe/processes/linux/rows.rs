@@ -10,7 +10,6 @@ use crate::observe::processes::{Details, Process, ProcessId};
 pub(super) fn newcomer(pid: u32, stat: &Stat<'_>, cpu: CpuReading, now: &Look, before: Option<&Look>) -> Row {
     // Not to be in the list before is not enough: it may have been hidden. One tick for the rounding.
     let newcomer = before.filter(|before| before.ticks.is_none_or(|ticks| stat.start + 1 >= ticks));
-    let age_ms = now.ticks.map(|ticks| ticks.saturating_sub(stat.start).saturating_mul(now.tick) / 1_000_000);
     let id = ProcessId { pid, start: stat.start };
     let process = Process {
         id,
@@ -20,8 +19,7 @@ pub(super) fn newcomer(pid: u32, stat: &Stat<'_>, cpu: CpuReading, now: &Look, b
         tty_nr: stat.tty_nr,
         comm: String::from_utf8_lossy(stat.comm).into_owned(),
         state: state(stat),
-        // Without a time since the boot (a made-up tree) nothing better is known than "before now".
-        started_at_ms: now.at.unix_ms.saturating_sub(age_ms.unwrap_or(0)),
+        started_at_ms: now.started_at_ms(stat.start),
         details: Details::Pending,
     };
     Row {

@@ -15,7 +15,7 @@ const QUESTION: &str = "(Y)es/(N)o";
 
 /// What the chat that began last has said so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct History {
+pub struct History {
     started: Option<DateTime>,
     usage: Usage,
     turn: Turn,
@@ -23,7 +23,7 @@ pub(super) struct History {
 
 /// What is known of the turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Turn {
+pub enum Turn {
     /// Nobody has asked anything.
     #[default]
     None,
@@ -39,7 +39,7 @@ pub(super) enum Turn {
 
 impl Turn {
     /// What it claims, in which word; `None`: nothing.
-    pub(super) fn claim(self) -> Option<(Claim, &'static str)> {
+    pub fn claim(self) -> Option<(Claim, &'static str)> {
         match self {
             Self::None | Self::Unsure => None,
             Self::Open => Some((Claim::Working, "prompt")),
@@ -71,17 +71,17 @@ impl Parser for History {
 
 impl History {
     /// When the chat began, by the clock on the wall of whoever wrote it.
-    pub(super) fn started(&self) -> Option<DateTime> {
+    pub fn started(&self) -> Option<DateTime> {
         self.started
     }
 
     /// What it says of the turn.
-    pub(super) fn turn(&self) -> Turn {
+    pub fn turn(&self) -> Turn {
         self.turn
     }
 
     /// What it says of the chat's work; `None`: nothing.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<Usage> {
         (self.usage != Usage::default()).then(|| self.usage.clone())
     }
 
@@ -130,7 +130,7 @@ fn date(text: &str) -> Option<DateTime> {
 }
 
 /// The time that a clock on the wall would show in Greenwich, Unix milliseconds.
-pub(super) fn as_utc_ms(wall: DateTime) -> Option<i64> {
+pub fn as_utc_ms(wall: DateTime) -> Option<i64> {
     TimeZone::UTC.to_timestamp(wall).ok().map(|time| time.as_millisecond())
 }
 

@@ -2,7 +2,7 @@
 //! with the time, and Aider writes that when it starts. The last chat in a file is an agent's if it began when the agent did, and
 //! no other agent that lives writes to that file: what comes after the header is told apart by nothing.
 
-mod history;
+pub(super) mod history;
 
 use super::follow::Followed;
 use super::{Records, Subject, Testimony, gap};

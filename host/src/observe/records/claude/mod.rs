@@ -6,13 +6,13 @@
 mod agent;
 mod conversation;
 mod inside;
-mod jobs;
-mod session_file;
+pub(super) mod jobs;
+pub(super) mod session_file;
 #[cfg(test)]
 mod tests;
-mod thread;
-mod transcript;
-mod turn;
+pub(super) mod thread;
+pub(super) mod transcript;
+pub(super) mod turn;
 
 use super::tail::Budget;
 use super::{Records, Subject, Testimony, shared};

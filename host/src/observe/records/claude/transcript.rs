@@ -121,7 +121,8 @@ impl RawLine {
         match (self.kind.as_deref(), self.subtype.as_deref()) {
             (Some("assistant"), _) => What::Answer(message.answer()),
             (Some("user"), _) => {
-                let results: Vec<String> = message.content.blocks.into_iter().filter_map(|b| b.tool_use_id).collect();
+                let results: Vec<String> =
+                    message.content.blocks.iter().filter_map(|b| b.tool_use_id.as_deref().map(word)).collect();
                 match message.content.text {
                     Some(Text::Interruption) => What::TurnEnd("interrupted"),
                     _ if !results.is_empty() => What::Results(results),
@@ -147,7 +148,7 @@ impl RawMessage {
             model: self.model.filter(|model| model != NO_MODEL).as_deref().map(word),
             stop: self.stop_reason.as_deref().map(word),
             tokens: self.usage,
-            calls: calls.filter_map(|call| Some((call.id?, word(&call.name?)))).collect(),
+            calls: calls.filter_map(|call| Some((word(&call.id?), word(&call.name?)))).collect(),
         }
     }
 }
@@ -275,6 +276,18 @@ mod tests {
         };
         assert_eq!(line.what, What::Answer(answer));
         assert!(!format!("{line:?}").contains("secret"));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_call_is_short() {
+        let long = "x".repeat(100_000);
+        let call = format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{long}","name":"{long}"}}]}}}}"#
+        );
+        let What::Answer(answer) = what(&call) else { panic!("is an answer") };
+        assert_eq!(answer.calls, [(word(&long), word(&long))]);
+        let result = user(&format!(r#"[{{"type":"tool_result","tool_use_id":"{long}"}}]"#));
+        assert_eq!(result, What::Results(vec![word(&long)]), "it still ends its call");
     }
 
     #[test]

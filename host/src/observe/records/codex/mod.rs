@@ -1,7 +1,7 @@
 //! Codex's rollouts. A conversation's rollout is open for writing as long as the conversation is, so the descriptors of the
 //! agent's own processes say which is whose.
 
-mod rollout;
+pub(super) mod rollout;
 
 use super::follow::Followed;
 use super::tail::first_line;

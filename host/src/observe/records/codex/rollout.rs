@@ -18,7 +18,7 @@ const KINDS: [&str; 6] =
 
 /// What a rollout has said so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rollout {
+pub struct Rollout {
     statement: Option<Evidence>,
     usage: Usage,
     calls: Open,
@@ -67,7 +67,7 @@ impl Parser for Rollout {
 
 impl Rollout {
     /// What it says of its turn.
-    pub(super) fn statement(&self) -> Option<&Evidence> {
+    pub fn statement(&self) -> Option<&Evidence> {
         self.statement.as_ref()
     }
 
@@ -78,7 +78,7 @@ impl Rollout {
 
     /// What it says of its work; `None`: nothing. A tool that was called when its process had not started, by `ran_at`, does
     /// not run.
-    pub(super) fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
+    pub fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
         let current_tool = self.calls.iter().rfind(|call| ran_at(call.at_ms)).map(|call| call.name.clone());
         let usage = Usage { current_tool, ..self.usage.clone() };
         (usage != Usage::default()).then_some(usage)

@@ -17,7 +17,7 @@ const NO_MODEL: &str = "auto";
 
 /// What a session has said so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Events {
+pub struct Events {
     turn: Option<Evidence>,
     /// What a person was asked and has not answered.
     questions: Open,
@@ -55,7 +55,7 @@ impl Parser for Events {
 
 impl Events {
     /// What it says of its turn and of what a person is asked, which the agent waits for whatever its turn is.
-    pub(super) fn statements(&self) -> impl Iterator<Item = Evidence> {
+    pub fn statements(&self) -> impl Iterator<Item = Evidence> {
         let question = self.questions.iter().next().map(|question| Evidence {
             source: Source::OwnRecord,
             claim: Claim::Waiting,
@@ -69,7 +69,7 @@ impl Events {
     }
 
     /// What it says of its work; `None`: nothing. What began when its process had not started, by `ran_at`, does not run.
-    pub(super) fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
+    pub fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
         let subagents = self.subagents.iter().filter(|subagent| ran_at(subagent.at_ms)).count();
         let usage = Usage {
             model: self.model.clone(),
@@ -82,7 +82,7 @@ impl Events {
     }
 
     /// Whether what it sums up is all of it.
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.whole
     }
 

@@ -4,7 +4,7 @@
 //! Locks outlive processes that were ended by force, and one that was refused a session may keep a lock on it: a lock counts
 //! only if it is younger than the process, and a process with several has said nothing that can be decided.
 
-mod events;
+pub(super) mod events;
 
 use super::folder::Folder;
 use super::follow::Followed;

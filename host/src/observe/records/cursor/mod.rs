@@ -1,7 +1,7 @@
 //! Cursor's transcripts. Nothing in them names a process or a time, and no process holds them open: a transcript is an agent's only
 //! if the agent's hooks, or else its command line, name the conversation that it is of.
 
-mod transcript;
+pub(super) mod transcript;
 
 use super::folder::Folder;
 use super::follow::Followed;

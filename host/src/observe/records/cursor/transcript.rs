@@ -12,7 +12,7 @@ const NO_APPROVALS: &str = "approvals are not recorded";
 
 /// What a transcript has said so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Transcript {
+pub struct Transcript {
     last: Option<Last>,
     /// Whether any line told of the end of a turn: older versions write none.
     tells_ends: bool,
@@ -20,10 +20,10 @@ pub(super) struct Transcript {
 
 /// What the last line says of the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Last {
-    pub(super) claim: Claim,
-    pub(super) word: String,
-    pub(super) detail: Option<String>,
+pub struct Last {
+    pub claim: Claim,
+    pub word: String,
+    pub detail: Option<String>,
 }
 
 impl Last {
@@ -59,7 +59,7 @@ impl Parser for Transcript {
 
 impl Transcript {
     /// What the last line says of the turn, if it says anything.
-    pub(super) fn last(&self) -> Option<&Last> {
+    pub fn last(&self) -> Option<&Last> {
         self.last.as_ref()
     }
 }

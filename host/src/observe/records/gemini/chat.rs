@@ -18,7 +18,7 @@ const ENDS: [&str; 3] = ["success", "error", "cancelled"];
 
 /// What a chat has said so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Chat {
+pub struct Chat {
     /// The id of its conversation.
     session: Option<String>,
     /// That a turn was begun, as long as nothing came after it.
@@ -61,7 +61,7 @@ impl Chat {
     ///
     /// # Errors
     /// It is none.
-    pub(super) fn whole(bytes: &[u8]) -> Result<Self, String> {
+    pub fn whole(bytes: &[u8]) -> Result<Self, String> {
         let record = object(bytes)?;
         let mut chat = Self { session: text(&record, "sessionId").map(str::to_owned), ..Self::default() };
         let messages = record.get("messages").and_then(Value::as_array).ok_or("has no messages")?;
@@ -70,18 +70,18 @@ impl Chat {
     }
 
     /// The id of its conversation.
-    pub(super) fn session(&self) -> Option<&str> {
+    pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
     /// That a turn was begun, if nothing has come of it yet.
-    pub(super) fn statement(&self) -> Option<&Evidence> {
+    pub fn statement(&self) -> Option<&Evidence> {
         self.begun.as_ref()
     }
 
     /// What it says of its work; `None`: nothing. A tool that was called when its process had not started, by `ran_at`, does
     /// not run.
-    pub(super) fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
+    pub fn usage(&self, ran_at: impl Fn(u64) -> bool) -> Option<Usage> {
         let recent = self.recent.iter().map(|(_, tokens)| *tokens);
         let used = self.older.into_iter().chain(recent).reduce(Tokens::and);
         let usage = Usage {

@@ -1,7 +1,7 @@
 //! Gemini's chats. Nothing in them names a process, and no process holds them open: a chat is an agent's only if the agent's own
 //! hooks have told the id that stands in its first line.
 
-mod chat;
+pub(super) mod chat;
 
 use super::folder::Folder;
 use super::follow::Followed;

@@ -187,7 +187,7 @@ fn may_send(agent: &str, events: &str) -> bool {
 
 /// What a note says: since when it is so, and the last that was heard. A question that the transcript shows to be over is asked
 /// no more: a permission that is denied sends no event.
-fn evidence(note: &Note, calls: Option<&Calls>) -> Vec<Evidence> {
+pub(super) fn evidence(note: &Note, calls: Option<&Calls>) -> Vec<Evidence> {
     let calls = calls.filter(|calls| note.conversation.as_deref() == Some(&calls.conversation));
     let mut asked = note.open.questions.iter().filter(|asked| !calls.is_some_and(|calls| is_over(asked, calls)));
     let (first, last) = match asked.next() {

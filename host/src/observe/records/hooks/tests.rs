@@ -198,7 +198,9 @@ fn what_is_no_note_says_nothing() {
 #[test]
 fn of_very_many_notes_those_of_living_senders_are_read_and_what_is_left_out_is_said() {
     let mut desk = Desk::new();
-    let alive = crate::observe::processes::lineage().unwrap().ancestors.remove(0);
+    // Whatever has started these tests, here it is an agent.
+    let alive = crate::observe::processes::lineage().unwrap().ancestors.remove(0).id;
+    let alive = Ancestor { id: alive, comm: "claude".to_owned() };
     let from = |ancestor| Lineage { machine: machine(), ancestors: vec![ancestor] };
     let asked = event("PermissionRequest", "a");
     let Change::Write(note) = change(None, "claude", asked.clone(), 1, from(alive.clone())) else { panic!("is noted") };

@@ -5,7 +5,7 @@
 
 mod command;
 mod configuration;
-mod formats;
+pub(super) mod formats;
 mod places;
 
 use super::{Child, Records, Subject, Testimony};

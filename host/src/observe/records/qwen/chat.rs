@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// What a chat has said so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Chat(Usage);
+pub struct Chat(Usage);
 
 impl Parser for Chat {
     const END: Option<u64> = None;
@@ -42,7 +42,7 @@ impl Parser for Chat {
 
 impl Chat {
     /// What it says of its work; `None`: nothing.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<Usage> {
         (self.0 != Usage::default()).then(|| self.0.clone())
     }
 }

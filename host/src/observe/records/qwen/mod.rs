@@ -1,8 +1,8 @@
 //! Qwen's registry of sessions, which names each process by its boot, its namespace and its start; and the chat of the
 //! session that it names. Neither says whether a turn is open, but the chat has what each answer of the model has used.
 
-mod chat;
-mod registry;
+pub(super) mod chat;
+pub(super) mod registry;
 
 use super::follow::Followed;
 use super::small::Small;

@@ -12,7 +12,7 @@ const SCHEMA: u64 = 1;
 ///
 /// # Errors
 /// It is not, or that cannot be known: how the sentence ends that begins with the record.
-pub(super) fn session(record: &[u8], process: ProcessId, machine: &Machine) -> Result<Id, String> {
+pub fn session(record: &[u8], process: ProcessId, machine: &Machine) -> Result<Id, String> {
     let record: Value = serde_json::from_slice(record).map_err(|_| "is not JSON".to_owned())?;
     if record["schemaVersion"].as_u64() != Some(SCHEMA) {
         return Err(format!("has a schema that is not {SCHEMA}"));

@@ -8,15 +8,16 @@ use std::fs;
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn thirty_threads_and_100_mib_are_one_process() {
-    let mut actor = Actor::part("hold 100 30");
+fn case_03_threads_are_not_processes_and_memory_counts_once() {
+    let mut actor = Actor::part("hold 100 40 20 3");
     actor.hear("ready");
     let mut sampler = sampler();
     let root = identify(&mut sampler, actor.pid());
     let reading = measure(&mut sampler, root);
-    assert_eq!((reading.metrics.processes, reading.metrics.threads), (Some(1), Some(30)));
+    assert_eq!((reading.metrics.processes, reading.metrics.threads), (Some(2), Some(43)));
     let memory = reading.metrics.memory_bytes.unwrap();
-    assert!((100 * MIB..120 * MIB).contains(&memory), "{memory}");
+    assert!((120 * MIB..150 * MIB).contains(&memory), "{memory}");
+    assert!(reading.metrics.cpu_percent.is_none_or(|percent| percent < 50.0), "{reading:?}");
 }
 
 #[test]

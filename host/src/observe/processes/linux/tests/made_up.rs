@@ -1,6 +1,6 @@
 //! A procfs of plain files.
 
-use crate::clock::ManualClock;
+use crate::clock::{Clock as _, ManualClock};
 use crate::observe::facts::{MemoryMethod, ProcessState};
 use crate::observe::processes::{Details, Liveness, Options, ProcessId, Reading, Sampler};
 use std::fs;
@@ -226,6 +226,28 @@ fn a_process_that_has_started_since_counts_from_its_start() {
 }
 
 #[test]
+fn what_started_first_seems_so_whichever_look_has_found_it() {
+    let mut tree = Tree::new();
+    let uptime = |tree: &Tree, seconds: &str| fs::write(tree.folder.path().join("uptime"), seconds).unwrap();
+    let started = |tree: &mut Tree, pid: u32, start: u64| {
+        tree.put(actor(pid, 1, start));
+        tree.measure(ROOT);
+        tree.sampler.get(pid).unwrap().started_at_ms
+    };
+    let first = started(&mut tree, 100, 500);
+    // The clocks are read one after the other, and something comes in between.
+    uptime(&tree, "1001.09 900.00\n");
+    assert_eq!(started(&mut tree, 101, 501), first + 10);
+    // Somebody sets the clock: what starts then has started by the new time.
+    tree.clock.advance(Duration::from_secs(3600));
+    uptime(&tree, "1002.00 900.00\n");
+    assert_eq!(started(&mut tree, 102, 502), first + 20 + 3_600_000);
+    // Never in the future.
+    uptime(&tree, "1003.00 900.00\n");
+    assert!(started(&mut tree, 103, 9_000_000) <= tree.clock.now().unix_ms);
+}
+
+#[test]
 fn an_entry_that_is_no_process_is_passed_over() {
     let mut tree = Tree::new();
     tree.put(actor(100, 1, 500));
@@ -259,7 +281,11 @@ fn a_process_that_procfs_hides_is_alive_and_its_cpu_time_known() {
     assert_eq!(tree.sampler.state_of(root), Liveness::Unreadable);
     let first = tree.measure(root);
     assert_eq!((first.state, first.metrics.cpu_percent), (ProcessState::Unreadable, None));
-    std::thread::sleep(Duration::from_millis(50));
+    let (used, start) = (super::stage::cpu_clock(root.pid), std::time::Instant::now());
+    while super::stage::cpu_clock(root.pid) < used + Duration::from_millis(20) {
+        assert!(start.elapsed() < Duration::from_secs(20), "it gets no time");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let reading = tree.measure(root);
     assert!(reading.metrics.cpu_percent > Some(0.0), "{reading:?}");
     assert!(reading.cpu_time > Duration::ZERO);

@@ -34,9 +34,7 @@ impl Actor {
 
     /// Starts this very program as a helper; see [`act`].
     pub(super) fn part(part: &str) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", &format!("{}::act", module_path!().split_once("::").unwrap().1), "--nocapture"]);
-        Self::start(command.env(PART, part))
+        Self::start(&mut command(part))
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -93,6 +91,14 @@ impl Drop for Stray {
 pub(super) fn sampler() -> Sampler {
     let options = Options { details_deadline: Duration::from_secs(5), ..Options::default() };
     Sampler::new(Arc::new(SystemClock::default()), options)
+}
+
+/// This very program as a helper that does this part.
+fn command(part: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("{}::act", module_path!().split_once("::").unwrap().1), "--nocapture"]);
+    command.env(PART, part);
+    command
 }
 
 /// What the sampler knows of a process that is there.
@@ -156,8 +162,14 @@ fn act() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        // hold MIB THREADS
+        // hold MIB THREADS [MIB and THREADS of a child]
         "hold" => {
+            // In the same group, so that it ends with this one.
+            let child = words.get(3).map(|_| command(&format!("hold {} {}", words[3], words[4])));
+            let child = child.map(|mut child| child.stdout(Stdio::piped()).spawn().unwrap().stdout.unwrap());
+            if let Some(lines) = child {
+                BufReader::new(lines).lines().find(|line| line.as_ref().unwrap().contains("ready")).unwrap().unwrap();
+            }
             let pages = vec![1_u8; number(1) << 20];
             for _ in 2..number(2) {
                 std::thread::spawn(move || std::thread::sleep(Duration::from_secs(60)));
