@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`clients`] | the ledger of MCP clients |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
@@ -17,6 +18,7 @@
 
 pub mod authoring;
 pub mod cli;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod demo;

@@ -5,6 +5,7 @@
 mod attention;
 mod audit;
 mod authoring;
+mod clients;
 mod command_line;
 mod compiling;
 mod decisions;
@@ -19,6 +20,7 @@ mod policy_tools;
 mod records;
 mod records_by_pid;
 mod records_codex;
+mod records_conversations;
 mod registering;
 mod reload;
 mod stand_ins;

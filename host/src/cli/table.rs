@@ -355,7 +355,8 @@ pub fn timings(tick: &Tick, report: Duration, total: Duration) -> String {
     table.to_string()
 }
 
-fn plain() -> Table {
+/// An empty table as all are.
+pub fn plain() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).enforce_styling();
     if table.width().is_some_and(|width| width >= TOO_NARROW) {
@@ -364,7 +365,8 @@ fn plain() -> Table {
     table
 }
 
-fn header(names: &[&str]) -> Vec<Cell> {
+/// The names of columns.
+pub fn header(names: &[&str]) -> Vec<Cell> {
     names.iter().map(|name| Cell::new(name).add_attribute(Attribute::Dim)).collect()
 }
 

@@ -2,6 +2,8 @@
 
 mod answer;
 mod arguments;
+mod callers;
+mod clients;
 mod outflow;
 mod presence;
 mod register;
@@ -16,9 +18,11 @@ mod wait;
 
 pub use answer::Service;
 
+use crate::store::clients::EndReason;
 use outflow::{Outflow, Told};
 use presence::{Presence, WhileHere};
 use rmcp::ServiceExt as _;
+use rmcp::service::QuitReason;
 use server::Server;
 use splice::{Splicer, SplicingWriter};
 use std::sync::Arc;
@@ -35,6 +39,7 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
     let (here, presence) = Presence::new();
     let server = Server::new(Arc::new(service), Arc::clone(&splicer), presence.clone());
+    let callers = server.callers();
     widen_pipe();
     let (input, output) = rmcp::transport::stdio_pipes();
     let outflow = Arc::new(Outflow::default());
@@ -55,10 +60,16 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
         presence.gone().await;
         outflow.is_stuck_for(UNTAKEN).await;
     };
-    tokio::select! {
-        ended = running.waiting() => drop(ended?),
-        () = deserted => tracing::info!("the client has gone and takes no answers"),
-    }
+    let quit = tokio::select! {
+        quit = running.waiting() => quit,
+        () = deserted => {
+            tracing::info!("the client has gone and takes no answers");
+            Ok(QuitReason::Closed)
+        }
+    };
+    let stopped = !matches!(quit, Ok(QuitReason::Closed));
+    callers.end(if stopped { EndReason::ServerStopped } else { EndReason::Closed });
+    quit?;
     Ok(())
 }
 

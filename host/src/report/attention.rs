@@ -152,7 +152,7 @@ impl Standing {
             agent_name: Some(name.clone()),
             kind: NeedKind::Left,
             since: None,
-            why: "is in the session no more: its process has ended, or it is declared no more".to_owned(),
+            why: "is in the session no more: its process has ended, its conversation is closed, or it is declared no more".to_owned(),
             action: NeedKind::Left.action().to_owned(),
             key: 0,
         })

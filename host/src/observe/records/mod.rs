@@ -4,9 +4,11 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+mod aider;
 pub mod claude;
 mod codex;
 mod copilot;
+mod cursor;
 mod event;
 pub mod folder;
 mod follow;
@@ -15,13 +17,16 @@ pub mod hooks;
 mod mcp_servers;
 mod qwen;
 pub mod small;
+mod sought;
 pub mod tail;
 #[cfg(test)]
 mod tests;
 mod value;
 
+pub use aider::Aider;
 pub use codex::Codex;
 pub use copilot::Copilot;
+pub use cursor::Cursor;
 pub use gemini::Gemini;
 pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
@@ -33,6 +38,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use value::Id;
 
 /// An agent whose records are wanted.
 #[derive(Debug, Clone)]
@@ -45,6 +51,9 @@ pub struct Subject {
     pub started_at_ms: u64,
     /// The id of the conversation that it is in, where its own events have said so: for records that name no process.
     pub conversation: Option<String>,
+    /// The ids of the conversations that the readers before have found its processes to hold: what is said of one of these is
+    /// said of no other.
+    pub open: Vec<String>,
     /// What its processes have started that is none of them.
     pub children: Vec<Child>,
     /// What an earlier reader has found of its calls: for events of questions, whose answers may send none.
@@ -75,6 +84,11 @@ pub struct Child {
 const START_SLACK_MS: u64 = 2000;
 
 impl Subject {
+    /// Its root process.
+    fn root(&self) -> Option<ProcessId> {
+        self.processes.first().map(|(root, _)| *root)
+    }
+
     /// Whether what happened then may be its own doing. A record that an agent goes on with tells of earlier processes, too.
     pub fn ran_at(&self, at_ms: u64) -> bool {
         at_ms.saturating_add(START_SLACK_MS) >= self.started_at_ms
@@ -92,16 +106,67 @@ pub struct Testimony {
     pub unmeasured: Vec<Gap>,
     /// Its calls of tools, where all of the last turn is known.
     pub calls: Option<Calls>,
+    /// The conversations that its processes hold, where they can hold several. What is said above is said of no single one.
+    pub conversations: Vec<Conversation>,
+}
+
+/// What was found of one of the conversations that the same processes hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conversation {
+    /// The agent's own id for it: letters, digits, `-` and `_`.
+    pub id: String,
+    /// When it began, Unix milliseconds.
+    pub started_at_ms: Option<u64>,
+    /// Dated statements about what is done in it.
+    pub evidence: Vec<Evidence>,
+    /// What it has used.
+    pub usage: Option<Usage>,
+    /// What could not be found, and why.
+    pub unmeasured: Vec<Gap>,
 }
 
 impl From<Result<Testimony, String>> for Testimony {
     /// Of an agent whose records cannot be found or read, nothing is said but why.
     fn from(found: Result<Self, String>) -> Self {
-        found.unwrap_or_else(|why| {
-            let gap = |field: &'static str| Gap { field: field.into(), reason: why.clone() };
-            Self { unmeasured: ["evidence", "usage"].map(gap).into(), ..Self::default() }
-        })
+        found.unwrap_or_else(|why| Self { unmeasured: nothing_for(&why), ..Self::default() })
     }
+}
+
+impl Testimony {
+    /// Takes up what another reader has found of the same agent.
+    fn add(&mut self, more: Self) {
+        self.evidence.extend(more.evidence);
+        self.unmeasured.extend(more.unmeasured);
+        self.usage = both(more.usage, self.usage.take());
+        for more in more.conversations {
+            match self.conversations.iter_mut().find(|known| known.id == more.id) {
+                Some(known) => known.add(more),
+                None => self.conversations.push(more),
+            }
+        }
+    }
+}
+
+impl Conversation {
+    fn add(&mut self, more: Self) {
+        self.evidence.extend(more.evidence);
+        self.unmeasured.extend(more.unmeasured);
+        self.usage = both(more.usage, self.usage.take());
+        self.started_at_ms = self.started_at_ms.or(more.started_at_ms);
+    }
+}
+
+/// What two readers have found of what the same agent has used; where both say something, the first counts.
+pub(super) fn both(said: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    match (said, other) {
+        (Some(said), Some(other)) => Some(said.or(other)),
+        (said, other) => said.or(other),
+    }
+}
+
+/// What is said where nothing can be, for this reason.
+fn nothing_for(why: &str) -> Vec<Gap> {
+    ["evidence", "usage"].map(|field| gap(field, why)).into()
 }
 
 /// A reader of records.
@@ -154,15 +219,10 @@ impl Readers {
                 subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
             for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
                 let subject = &mut subjects[at];
-                let Some((root, _)) = subject.processes.first() else { continue };
-                subject.calls = said.calls.or(subject.calls.take());
-                let all = found.entry(*root).or_default();
-                all.evidence.extend(said.evidence);
-                all.unmeasured.extend(said.unmeasured);
-                all.usage = match (said.usage, all.usage.take()) {
-                    (Some(said), Some(before)) => Some(said.or(before)),
-                    (said, before) => said.or(before),
-                };
+                let Some(root) = subject.root() else { continue };
+                subject.calls = said.calls.clone().or(subject.calls.take());
+                subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
+                found.entry(root).or_default().add(said);
             }
         }
         found
@@ -179,13 +239,33 @@ fn shared<'p>(subjects: &[&Subject], records: impl IntoIterator<Item = (usize, &
     let mut shared = HashMap::new();
     for owners in owners.values() {
         for agent in owners {
-            let other =
-                owners.iter().find(|other| *other != agent).and_then(|other| subjects[*other].processes.first());
-            let why = |(id, _): &(ProcessId, _)| format!("its conversation is that of process {} too", id.pid);
-            shared.extend(other.map(|other| (*agent, why(other))));
+            let other = owners.iter().find(|other| *other != agent).and_then(|other| subjects[*other].root());
+            shared.extend(other.map(|id| (*agent, format!("its conversation is that of process {} too", id.pid))));
         }
     }
     shared
+}
+
+/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not. Records of
+/// one that several agents are in do not say what is whose.
+fn told_conversations(
+    subjects: &[&Subject],
+    id_of: impl Fn(&Subject) -> Option<Id>,
+    untold: &str,
+) -> Vec<Result<Id, String>> {
+    let ids: Vec<Option<Id>> = subjects.iter().map(|agent| id_of(agent)).collect();
+    let decide = |(agent, id): (&&Subject, &Option<Id>)| match id {
+        None => Err(untold.to_owned()),
+        Some(_) if subjects.iter().zip(&ids).any(|(other, of)| of == id && other.root() != agent.root()) => {
+            Err("another agent is in the same conversation, and what is whose is not recorded".to_owned())
+        }
+        Some(id) => Ok(id.clone()),
+    };
+    subjects.iter().zip(&ids).map(decide).collect()
+}
+
+fn gap(field: &'static str, reason: &str) -> Gap {
+    Gap { field: field.into(), reason: reason.to_owned() }
 }
 
 /// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home

@@ -4,7 +4,7 @@ use super::conversation::Conversation;
 use super::jobs::{self, Job};
 use super::session_file::{self, Session};
 use crate::clock::Moment;
-use crate::observe::facts::{Claim, Evidence, Gap};
+use crate::observe::facts::{ACTIVITY, Claim, Evidence, Gap};
 use crate::observe::processes::{ProcessId, Program};
 use crate::observe::records::folder::Folder;
 use crate::observe::records::small::Small;
@@ -270,7 +270,9 @@ impl Agent {
                 said.evidence.extend(conversation.evidence(started_at_ms));
                 said.calls = conversation.calls(started_at_ms);
                 let doubt = conversation.doubt().filter(|_| said.evidence.is_empty());
-                said.unmeasured.extend(doubt.map(|why| gap("evidence", why.to_owned())));
+                let unread =
+                    doubt.into_iter().flat_map(|why| ["evidence", ACTIVITY].map(|field| gap(field, why.to_owned())));
+                said.unmeasured.extend(unread);
                 let (usage, lost) = conversation.usage(started_at_ms);
                 said.usage = usage;
                 lost

@@ -8,10 +8,9 @@ mod events;
 
 use super::folder::Folder;
 use super::follow::Followed;
-use super::{Records, Subject, Testimony, home_of, shared};
+use super::{Records, Subject, Testimony, gap, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
-use crate::observe::facts::Gap;
 use crate::observe::processes::ProcessId;
 use events::Events;
 use std::collections::HashMap;
@@ -53,12 +52,8 @@ impl Copilot {
             unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
         }
         let evidence = events.statements().filter(|said| agent.ran_at(said.at_ms)).collect();
-        Ok(Testimony {
-            evidence,
-            usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole),
-            unmeasured,
-            calls: None,
-        })
+        let usage = events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole);
+        Ok(Testimony { evidence, usage, unmeasured, ..Testimony::default() })
     }
 
     /// The sessions that one of the agent's processes has locked.
@@ -110,10 +105,6 @@ impl Records for Copilot {
         }
         said
     }
-}
-
-fn gap(field: &'static str, reason: &str) -> Gap {
-    Gap { field: field.into(), reason: reason.to_owned() }
 }
 
 /// Whether a session has a lock of the agent's process with this pid, made since the agent started.

@@ -12,7 +12,7 @@ mod open;
 #[cfg(test)]
 mod tests;
 
-use super::{Calls, Moment, Records, Subject, Testimony};
+use super::{Calls, Conversation, Moment, Records, Subject, Testimony};
 use crate::files::read_small;
 use crate::observe::census::NO_KIND;
 use crate::observe::facts::{Claim, Evidence, Gap, Source};
@@ -155,11 +155,22 @@ impl Records for Hooks {
         self.refresh(now);
         let mut found = vec![Testimony::default(); subjects.len()];
         for (n, note) in self.owned(subjects) {
-            found[n].evidence.extend(evidence(note, subjects[n].calls.as_ref()));
+            let calls = subjects[n].calls.as_ref();
+            match &note.conversation {
+                Some(id) if subjects[n].open.contains(id) => found[n].conversations.push(Conversation {
+                    id: id.clone(),
+                    evidence: evidence(note, calls),
+                    ..Conversation::default()
+                }),
+                // It is about one that is closed, and says nothing of those that are open.
+                Some(_) if subjects[n].open.len() > 1 => {}
+                _ => found[n].evidence.extend(evidence(note, calls)),
+            }
         }
         for (subject, found) in subjects.iter().zip(&mut found) {
             // In which order the files are listed says nothing.
             found.evidence.sort_by(|a, b| (a.at_ms, &a.word).cmp(&(b.at_ms, &b.word)));
+            found.conversations.sort_by(|a, b| a.id.cmp(&b.id));
             if KINDS.contains(&&*subject.kind) {
                 let gap = |reason| Gap { field: "evidence".into(), reason };
                 found.unmeasured.extend(self.failure.clone().map(gap));

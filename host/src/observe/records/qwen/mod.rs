@@ -69,10 +69,13 @@ impl Qwen {
     }
 
     fn testimony(&mut self, chat: &Path, now: Moment) -> Result<Testimony, String> {
-        let usage = self.chats.read(chat, now)?.parser.usage();
+        let chat = self.chats.read(chat, now)?;
+        let usage = chat.parser.usage();
         let reason = "Qwen does not record whether it works or waits".to_owned();
-        let unmeasured = vec![Gap { field: "evidence".into(), reason }];
-        Ok(Testimony { evidence: Vec::new(), usage, unmeasured, calls: None })
+        let mut unmeasured = vec![Gap { field: "evidence".into(), reason }];
+        // Of a turn nothing would be said either way.
+        unmeasured.extend(chat.gaps(true));
+        Ok(Testimony { usage, unmeasured, ..Testimony::default() })
     }
 }
 
@@ -227,7 +230,8 @@ mod tests {
         stage.write("projects/-w/chats/long.jsonl", &format!("{}\n", "x".repeat(9 << 20)));
         stage.write("projects/-w/chats/short.jsonl", ANSWER);
         let said = stage.look_at_both(0);
-        assert!(undecided(&said[0]).contains("still being read"));
+        assert!(said[0].usage.is_none(), "{said:?}");
+        assert!(said[0].unmeasured.iter().any(|gap| gap.reason.contains("still being read")), "{said:?}");
         assert_eq!(said[1].usage.as_ref().unwrap().input_tokens, Some(9));
     }
 
