@@ -243,6 +243,11 @@ fn connect(path: impl AsRef<Path>, flags: OpenFlags) -> rusqlite::Result<(Connec
 /// Opens a database that nothing can be written beside, as on a full disk or one that is mounted for reading only. What
 /// stands in the write-ahead log alone is not seen then, nor what others change meanwhile.
 fn connect_unchanging(path: &Path) -> rusqlite::Result<(Connection, u32)> {
+    connect(uri(path, "immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// The address of a file, with what SQLite is to know of it.
+pub(super) fn uri(path: &Path, query: &str) -> String {
     let mut uri = "file:".to_owned();
     for &byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -252,8 +257,7 @@ fn connect_unchanging(path: &Path) -> rusqlite::Result<(Connection, u32)> {
             }
         }
     }
-    uri.push_str("?immutable=1");
-    connect(uri, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+    uri + "?" + query
 }
 
 /// Whether SQLite could not read because even a reader of a write-ahead log writes beside it.

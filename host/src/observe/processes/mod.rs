@@ -45,7 +45,7 @@ pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
-pub const KEPT_VARIABLES: [&str; 14] = [
+pub const KEPT_VARIABLES: [&str; 16] = [
     AGENT_TAG,
     "ITERM_SESSION_ID",
     "TERM_PROGRAM",
@@ -60,6 +60,8 @@ pub const KEPT_VARIABLES: [&str; 14] = [
     "QWEN_HOME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
+    "OPENCODE_DB",
+    "GOOSE_PATH_ROOT",
 ];
 
 /// How the table is sampled.

@@ -9,6 +9,7 @@ pub mod claude;
 mod codex;
 mod copilot;
 mod cursor;
+mod databases;
 mod event;
 pub mod folder;
 mod follow;
@@ -27,6 +28,7 @@ pub use aider::Aider;
 pub use codex::Codex;
 pub use copilot::Copilot;
 pub use cursor::Cursor;
+pub use databases::Databases;
 pub use gemini::Gemini;
 pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
@@ -268,23 +270,33 @@ fn gap(field: &'static str, reason: &str) -> Gap {
     Gap { field: field.into(), reason: reason.to_owned() }
 }
 
-/// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
+/// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in the home
 /// that it was started with. This program's own environment says nothing of it.
 ///
 /// # Errors
 /// Its environment may not be read, or names neither.
-fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
-    let unknown = |why: &str| format!("where it keeps its records is not known: {why}");
-    let env = program.env.as_ref().map_err(|why| unknown(why))?;
-    let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
-    let folder = match (value(variable), value("HOME")) {
+fn home_of(program: &Program, name: &str, below_home: &str) -> Result<PathBuf, String> {
+    let folder = match (variable(program, name)?, variable(program, "HOME")?) {
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(home)) => Path::new(home).join(below_home),
-        (None, None) => return Err(unknown("it has no home")),
+        (None, None) => return Err(no_place("it has no home")),
     };
     match &program.cwd {
         _ if folder.is_absolute() => Ok(folder),
         Ok(cwd) => Ok(cwd.join(folder)),
-        Err(why) => Err(unknown(why)),
+        Err(why) => Err(no_place(why)),
     }
+}
+
+/// A variable of the environment that a program was started with; an empty one is as good as none.
+///
+/// # Errors
+/// Its environment may not be read.
+fn variable<'p>(program: &'p Program, name: &str) -> Result<Option<&'p str>, String> {
+    let env = program.env.as_ref().map_err(|why| no_place(why))?;
+    Ok(env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str()))
+}
+
+fn no_place(why: &str) -> String {
+    format!("where it keeps its records is not known: {why}")
 }
