@@ -178,7 +178,7 @@ fn testimony(agent: &Subject, said: Said) -> Testimony {
         usage.current_tool = None;
         usage.subagents = usage.subagents.map(|_| 0);
     }
-    Testimony { evidence, usage: Some(usage), unmeasured: gaps, conversations: Vec::new() }
+    Testimony { evidence, usage: Some(usage), unmeasured: gaps, ..Testimony::default() }
 }
 
 fn kind_of(name: &str) -> Option<&'static dyn Kind> {
