@@ -13,7 +13,7 @@
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
-//! | [`store`] | registry, audit log |
+//! | [`store`] | registry, audit log; the door to agents' databases |
 //! | [`config`], [`names`], [`clock`], [`files`], [`text`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted |
 
 pub mod authoring;

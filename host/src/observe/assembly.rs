@@ -1,10 +1,10 @@
 //! Puts sessions, agents and figures together.
 
 use super::census::{Census, Known};
-use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState};
+use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
 use super::processes::{Details, Process, ProcessId, Program, Reading};
-use super::records::{Child, Conversation, Subject, Testimony, both};
+use super::records::{Child, Conversation, Subject, Testimony};
 use super::roster::{Declared, DeclaredSession, Place};
 use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
@@ -103,14 +103,13 @@ impl Sessions {
             let parts = census.parts_of(root).filter_map(with_program);
             let processes: Vec<_> = with_program(root).into_iter().chain(parts).collect();
             let started_at_ms = process(root)?.started_at_ms;
-            let children = children(&processes, &started);
             Some(Subject {
                 kind: row.agent.kind.as_str().into(),
+                children: children(&processes, &started),
                 processes,
                 started_at_ms,
                 conversation: None,
                 open: Vec::new(),
-                children,
                 calls: None,
             })
         };
@@ -265,7 +264,7 @@ fn declared_row(Place { session, agent: declared, known, state, note }: Place) -
 fn take_up(agent: &mut Agent, conversation: &Conversation) {
     agent.evidence.extend(conversation.evidence.iter().cloned());
     agent.unmeasured.extend(conversation.unmeasured.iter().cloned());
-    agent.usage = both(conversation.usage.clone(), agent.usage.take());
+    agent.usage = Usage::either(conversation.usage.clone(), agent.usage.take());
 }
 
 fn gap(field: &'static str, reason: String) -> Gap {

@@ -220,9 +220,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Both; where both say something, this one counts.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    /// What either says; where both do, the first counts.
+    pub fn either(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        let (Some(first), Some(second)) = (&first, &second) else { return first.or(second) };
+        Some(first.clone().or(second.clone()))
+    }
+
+    fn or(self, other: Self) -> Self {
         Self {
             model: self.model.or(other.model),
             input_tokens: self.input_tokens.or(other.input_tokens),

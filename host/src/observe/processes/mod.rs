@@ -57,11 +57,11 @@ pub const KEPT_VARIABLES: [&str; 16] = [
     "CODEX_HOME",
     "COPILOT_HOME",
     "GEMINI_CLI_HOME",
+    "GOOSE_PATH_ROOT",
+    "OPENCODE_DB",
     "QWEN_HOME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
-    "OPENCODE_DB",
-    "GOOSE_PATH_ROOT",
 ];
 
 /// How the table is sampled.

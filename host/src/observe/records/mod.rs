@@ -38,6 +38,7 @@ use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use value::Id;
@@ -106,10 +107,10 @@ pub struct Testimony {
     pub usage: Option<Usage>,
     /// What could not be found, and why.
     pub unmeasured: Vec<Gap>,
-    /// Its calls of tools, where all of the last turn is known.
-    pub calls: Option<Calls>,
     /// The conversations that its processes hold, where they can hold several. What is said above is said of no single one.
     pub conversations: Vec<Conversation>,
+    /// Its calls of tools, where all of the last turn is known.
+    pub calls: Option<Calls>,
 }
 
 /// What was found of one of the conversations that the same processes hold.
@@ -139,7 +140,7 @@ impl Testimony {
     fn add(&mut self, more: Self) {
         self.evidence.extend(more.evidence);
         self.unmeasured.extend(more.unmeasured);
-        self.usage = both(more.usage, self.usage.take());
+        self.usage = Usage::either(more.usage, self.usage.take());
         for more in more.conversations {
             match self.conversations.iter_mut().find(|known| known.id == more.id) {
                 Some(known) => known.add(more),
@@ -153,7 +154,7 @@ impl Conversation {
     fn add(&mut self, more: Self) {
         self.evidence.extend(more.evidence);
         self.unmeasured.extend(more.unmeasured);
-        self.usage = both(more.usage, self.usage.take());
+        self.usage = Usage::either(more.usage, self.usage.take());
         self.started_at_ms = self.started_at_ms.or(more.started_at_ms);
     }
 }
@@ -224,6 +225,7 @@ impl Readers {
                 let Some(root) = subject.root() else { continue };
                 subject.calls = said.calls.clone().or(subject.calls.take());
                 subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
+                subject.calls = said.calls.clone().or(subject.calls.take());
                 found.entry(root).or_default().add(said);
             }
         }
@@ -231,47 +233,48 @@ impl Readers {
     }
 }
 
-/// The agents whose conversations are those of others too, and what is to be said of that: which of them has done what cannot
-/// be seen, and no conversation is shown twice. `records` are the agents' by their places.
-fn shared<'p>(subjects: &[&Subject], records: impl IntoIterator<Item = (usize, &'p Path)>) -> HashMap<usize, String> {
-    let mut owners: HashMap<&Path, Vec<usize>> = HashMap::new();
-    for (agent, record) in records {
-        owners.entry(record).or_default().push(agent);
-    }
-    let mut shared = HashMap::new();
-    for owners in owners.values() {
-        for agent in owners {
-            let other = owners.iter().find(|other| *other != agent).and_then(|other| subjects[*other].root());
-            shared.extend(other.map(|id| (*agent, format!("its conversation is that of process {} too", id.pid))));
-        }
-    }
-    shared
-}
-
-/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not. Records of
-/// one that several agents are in do not say what is whose.
+/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not.
 fn told_conversations(
     subjects: &[&Subject],
     id_of: impl Fn(&Subject) -> Option<Id>,
     untold: &str,
 ) -> Vec<Result<Id, String>> {
     let ids: Vec<Option<Id>> = subjects.iter().map(|agent| id_of(agent)).collect();
-    let decide = |(agent, id): (&&Subject, &Option<Id>)| match id {
-        None => Err(untold.to_owned()),
-        Some(_) if subjects.iter().zip(&ids).any(|(other, of)| of == id && other.root() != agent.root()) => {
-            Err("another agent is in the same conversation, and what is whose is not recorded".to_owned())
-        }
-        Some(id) => Ok(id.clone()),
+    let why = shared(subjects, ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?))));
+    let decide = |(at, id): (usize, Option<Id>)| match why.get(&at) {
+        Some(why) => Err(why.clone()),
+        None => id.ok_or_else(|| untold.to_owned()),
     };
-    subjects.iter().zip(&ids).map(decide).collect()
+    ids.into_iter().enumerate().map(decide).collect()
 }
 
 fn gap(field: &'static str, reason: &str) -> Gap {
     Gap { field: field.into(), reason: reason.to_owned() }
 }
 
-/// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in the home
-/// that it was started with. This program's own environment says nothing of it.
+/// The agents whose conversations are those of others too, and what is to be said of that: which of them has done what cannot
+/// be seen, and no conversation is shown twice. `records` are the agents' by their places: files, or ids.
+fn shared<R: Eq + Hash>(
+    subjects: &[&Subject],
+    records: impl IntoIterator<Item = (usize, R)>,
+) -> HashMap<usize, String> {
+    let mut owners: HashMap<R, Vec<usize>> = HashMap::new();
+    for (agent, record) in records {
+        owners.entry(record).or_default().push(agent);
+    }
+    let mut shared = HashMap::new();
+    for owners in owners.values() {
+        for agent in owners {
+            let other = owners.iter().find_map(|other| subjects[*other].root().filter(|_| other != agent));
+            let why = |other: ProcessId| format!("its conversation is that of process {} too", other.pid);
+            shared.extend(other.map(|other| (*agent, why(other))));
+        }
+    }
+    shared
+}
+
+/// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in
+/// the home that it was started with. This program's own environment says nothing of it.
 ///
 /// # Errors
 /// Its environment may not be read, or names neither.

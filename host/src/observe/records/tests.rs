@@ -27,7 +27,7 @@ pub(super) fn subject(kind: &str, env: Env) -> Subject {
         started_at_ms: 1_788_688_800_000,
         conversation: None,
         open: Vec::new(),
-        children: Vec::new(),
+        children: vec![],
         calls: None,
     }
 }

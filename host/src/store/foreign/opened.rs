@@ -87,7 +87,7 @@ impl Opened {
 
     fn try_rows(&self, sql: &str, params: impl Params) -> rusqlite::Result<Vec<Row>> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let row = |row: &rusqlite::Row<'_>| {
             names.iter().enumerate().map(|(at, name)| Ok((name.clone(), value(row.get_ref(at)?)))).collect()
         };

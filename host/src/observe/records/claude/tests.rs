@@ -74,7 +74,7 @@ impl Scene {
             started_at_ms: START,
             conversation: None,
             open: Vec::new(),
-            children: Vec::new(),
+            children: vec![],
             calls: None,
         });
     }

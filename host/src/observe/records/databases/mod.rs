@@ -13,7 +13,7 @@ mod rows;
 mod tests;
 mod whose;
 
-use super::{Records, Subject, Testimony};
+use super::{Records, Subject, Testimony, gap};
 use crate::clock::Moment;
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::{ProcessId, Program};
@@ -183,8 +183,4 @@ fn testimony(agent: &Subject, said: Said) -> Testimony {
 
 fn kind_of(name: &str) -> Option<&'static dyn Kind> {
     KINDS.into_iter().find(|kind| kind.name() == name)
-}
-
-fn gap(field: &'static str, reason: &str) -> Gap {
-    Gap { field: field.into(), reason: reason.to_owned() }
 }

@@ -155,16 +155,16 @@ impl Records for Hooks {
         self.refresh(now);
         let mut found = vec![Testimony::default(); subjects.len()];
         for (n, note) in self.owned(subjects) {
-            let calls = subjects[n].calls.as_ref();
+            let said = evidence(note, subjects[n].calls.as_ref());
             match &note.conversation {
                 Some(id) if subjects[n].open.contains(id) => found[n].conversations.push(Conversation {
                     id: id.clone(),
-                    evidence: evidence(note, calls),
+                    evidence: said,
                     ..Conversation::default()
                 }),
                 // It is about one that is closed, and says nothing of those that are open.
                 Some(_) if subjects[n].open.len() > 1 => {}
-                _ => found[n].evidence.extend(evidence(note, calls)),
+                _ => found[n].evidence.extend(said),
             }
         }
         for (subject, found) in subjects.iter().zip(&mut found) {

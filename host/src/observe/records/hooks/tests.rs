@@ -39,7 +39,7 @@ fn subject(kind: &str, pids: &[u32]) -> Subject {
         started_at_ms: 0,
         conversation: None,
         open: Vec::new(),
-        children: Vec::new(),
+        children: vec![],
         calls: None,
     }
 }

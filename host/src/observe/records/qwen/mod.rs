@@ -7,10 +7,9 @@ mod registry;
 use super::follow::Followed;
 use super::small::Small;
 use super::value::Id;
-use super::{Records, Subject, Testimony, home_of, shared};
+use super::{Records, Subject, Testimony, gap, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
-use crate::observe::facts::Gap;
 use crate::observe::processes::{Machine, ProcessId};
 use chat::Chat;
 use std::collections::HashMap;
@@ -70,12 +69,10 @@ impl Qwen {
 
     fn testimony(&mut self, chat: &Path, now: Moment) -> Result<Testimony, String> {
         let chat = self.chats.read(chat, now)?;
-        let usage = chat.parser.usage();
-        let reason = "Qwen does not record whether it works or waits".to_owned();
-        let mut unmeasured = vec![Gap { field: "evidence".into(), reason }];
+        let mut unmeasured = vec![gap("evidence", "Qwen does not record whether it works or waits")];
         // Of a turn nothing would be said either way.
         unmeasured.extend(chat.gaps(true));
-        Ok(Testimony { usage, unmeasured, ..Testimony::default() })
+        Ok(Testimony { usage: chat.parser.usage(), unmeasured, ..Testimony::default() })
     }
 }
 
@@ -146,6 +143,7 @@ impl Records for Qwen {
 mod tests {
     use super::super::tests::{home, now, subject, undecided};
     use super::*;
+    use crate::observe::facts::Gap;
     use serde_json::json;
 
     /// A home directory, and a reader of what Qwen keeps there.
@@ -230,8 +228,8 @@ mod tests {
         stage.write("projects/-w/chats/long.jsonl", &format!("{}\n", "x".repeat(9 << 20)));
         stage.write("projects/-w/chats/short.jsonl", ANSWER);
         let said = stage.look_at_both(0);
-        assert!(said[0].usage.is_none(), "{said:?}");
-        assert!(said[0].unmeasured.iter().any(|gap| gap.reason.contains("still being read")), "{said:?}");
+        let is_read = |gap: &Gap| &*gap.field == "usage" && gap.reason.contains("still being read");
+        assert!(said[0].usage.is_none() && said[0].unmeasured.iter().any(is_read), "{:?}", said[0]);
         assert_eq!(said[1].usage.as_ref().unwrap().input_tokens, Some(9));
     }
 
