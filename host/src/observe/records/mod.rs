@@ -159,14 +159,6 @@ impl Conversation {
     }
 }
 
-/// What two readers have found of what the same agent has used; where both say something, the first counts.
-pub(super) fn both(said: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
-    match (said, other) {
-        (Some(said), Some(other)) => Some(said.or(other)),
-        (said, other) => said.or(other),
-    }
-}
-
 /// What is said where nothing can be, for this reason.
 fn nothing_for(why: &str) -> Vec<Gap> {
     ["evidence", "usage"].map(|field| gap(field, why)).into()
@@ -223,7 +215,6 @@ impl Readers {
             for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
                 let subject = &mut subjects[at];
                 let Some(root) = subject.root() else { continue };
-                subject.calls = said.calls.clone().or(subject.calls.take());
                 subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
                 subject.calls = said.calls.clone().or(subject.calls.take());
                 found.entry(root).or_default().add(said);
