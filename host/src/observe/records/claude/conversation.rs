@@ -128,7 +128,7 @@ impl Conversation {
             output_tokens: tokens.output,
             cache_read_tokens: tokens.cache_read,
             cache_write_tokens: tokens.cache_write,
-            context_used_percent: context.clone().and_then(Result::ok),
+            context_used_percent: context.and_then(Result::ok),
             current_tool: tool.map(str::to_owned),
             subagents: subagents.ok(),
             ..Usage::default()
