@@ -117,3 +117,17 @@ fn a_turn_that_an_earlier_process_left_open_is_no_work() {
     say(&file, "event_msg", json!({"type": "task_started"}));
     assert_eq!(world.found(&resumed)["activity"]["decided_by"], "transcript");
 }
+
+#[test]
+fn a_rollout_that_two_processes_hold_is_shown_of_neither() {
+    let world = World::new();
+    let file = rollout(&world, "mine.jsonl");
+    let (one, two) = (codex(&world, &[&file]), codex(&world, &[&file]));
+    say(&file, "event_msg", json!({"type": "task_started"}));
+    for (it, other) in [(&one, &two), (&two, &one)] {
+        let said = world.found(it);
+        let why = format!("its conversation is that of process {} too", other.pid());
+        assert_eq!(said["metrics"]["unmeasured"]["usage"], why, "{said:#}");
+        assert_eq!((&said["work"], &said["activity"]["decided_by"]), (&Value::Null, &json!("process")), "{said:#}");
+    }
+}
