@@ -9,7 +9,7 @@ use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
 use crate::observe::records::hooks::Hooks;
-use crate::observe::records::{Aider, Codex, Copilot, Cursor, Databases, Gemini, Qwen, Readers};
+use crate::observe::records::{Aider, Codex, Copilot, Cursor, Databases, Gemini, McpServers, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -218,6 +218,7 @@ fn readers(machine: &Machine, state: &Path) -> Readers {
         Box::<Gemini>::default(),
         Box::<Cursor>::default(),
         Box::<Databases>::default(),
+        Box::<McpServers>::default(),
         Box::new(Hooks::new(state, machine.clone())),
     ])
 }

@@ -44,7 +44,7 @@ fn copilot_waits_for_a_person_until_they_answer() {
         let work = &waiting["work"];
         let known = (&work["model"], &work["output_tokens"], &work["input_tokens"], &work["current_tool"]);
         assert_eq!(known, (&json!("gpt-5-mini"), &json!(7), &Value::Null, &json!("bash")), "{work:#}");
-        assert!(waiting["metrics"]["unmeasured"]["input-tokens"].is_string(), "{waiting:#}");
+        assert!(waiting["metrics"]["unmeasured"]["input_tokens"].is_string(), "{waiting:#}");
         assert!(!waiting.to_string().contains("secret"));
 
         let answered =

@@ -16,6 +16,7 @@ mod stand_in;
 mod status;
 mod table;
 mod wait;
+mod work;
 
 pub use hook::event as hook_event;
 

@@ -1,10 +1,10 @@
 //! Puts sessions, agents and figures together.
 
 use super::census::{Census, Known};
-use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState};
+use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
-use super::processes::{Details, ProcessId, Reading};
-use super::records::{Conversation, Subject, Testimony};
+use super::processes::{Details, Process, ProcessId, Program, Reading};
+use super::records::{Child, Conversation, Subject, Testimony};
 use super::roster::{Declared, DeclaredSession, Place};
 use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
@@ -89,22 +89,28 @@ impl Sessions {
 
     /// The agents that live here, for whoever reads what they say of themselves.
     pub fn subjects(&self, census: &Census, table: &impl ProcessTable) -> Vec<Subject> {
+        if self.rows.iter().all(|row| row.root.is_none()) {
+            return Vec::new();
+        }
+        let mut started: HashMap<u32, Vec<&Process>> = HashMap::new();
+        for process in table.processes() {
+            started.entry(process.parent).or_default().push(process);
+        }
         let subject = |row: &Row| {
             let root = row.root?;
             let process = |id: ProcessId| table.get(id.pid).filter(|process| process.id == id);
-            let with_program = |id: ProcessId| match &process(id)?.details {
-                Details::Read(program) => Some((id, Arc::clone(program))),
-                Details::Pending => None,
-            };
+            let with_program = |id: ProcessId| Some((id, Arc::clone(program(process(id)?)?)));
             let parts = census.parts_of(root).filter_map(with_program);
             let processes: Vec<_> = with_program(root).into_iter().chain(parts).collect();
             let started_at_ms = process(root)?.started_at_ms;
             Some(Subject {
                 kind: row.agent.kind.as_str().into(),
+                children: children(&processes, &started),
                 processes,
                 started_at_ms,
                 conversation: None,
                 open: Vec::new(),
+                calls: None,
             })
         };
         self.rows.iter().filter_map(subject).filter(|subject| !subject.processes.is_empty()).collect()
@@ -172,6 +178,28 @@ impl Sessions {
     }
 }
 
+fn program(process: &Process) -> Option<&Arc<Program>> {
+    match &process.details {
+        Details::Read(program) => Some(program),
+        Details::Pending => None,
+    }
+}
+
+/// What an agent's processes have started that is none of them.
+fn children(own: &[(ProcessId, Arc<Program>)], started: &HashMap<u32, Vec<&Process>>) -> Vec<Child> {
+    let of = |id: &ProcessId| {
+        let start = id.start;
+        // One that is older than its parent is another one's: the pid was used again.
+        started.get(&id.pid).into_iter().flatten().filter(move |child| child.id.start >= start)
+    };
+    let others = own.iter().flat_map(|(id, _)| of(id)).filter(|child| own.iter().all(|(id, _)| *id != child.id));
+    let child = |child: &&Process| {
+        let children = of(&child.id).filter_map(|grandchild| program(grandchild).map(Arc::clone)).collect();
+        Some(Child { program: Arc::clone(program(child)?), children })
+    };
+    others.filter_map(child).collect()
+}
+
 fn declared_session(declared: &DeclaredSession, me: &str, earliest: Option<u64>) -> Session {
     Session {
         id: declared.id.to_string(),
@@ -236,7 +264,7 @@ fn declared_row(Place { session, agent: declared, known, state, note }: Place) -
 fn take_up(agent: &mut Agent, conversation: &Conversation) {
     agent.evidence.extend(conversation.evidence.iter().cloned());
     agent.unmeasured.extend(conversation.unmeasured.iter().cloned());
-    agent.usage = conversation.usage.clone().or(agent.usage.take());
+    agent.usage = Usage::either(conversation.usage.clone(), agent.usage.take());
 }
 
 fn gap(field: &'static str, reason: String) -> Gap {

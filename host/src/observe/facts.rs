@@ -219,6 +219,28 @@ pub struct Usage {
     pub mcp_servers: Option<u32>,
 }
 
+impl Usage {
+    /// What either says; where both do, the first counts.
+    pub fn either(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        let (Some(first), Some(second)) = (&first, &second) else { return first.or(second) };
+        Some(first.clone().or(second.clone()))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            model: self.model.or(other.model),
+            input_tokens: self.input_tokens.or(other.input_tokens),
+            output_tokens: self.output_tokens.or(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.or(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.or(other.cache_write_tokens),
+            context_used_percent: self.context_used_percent.or(other.context_used_percent),
+            current_tool: self.current_tool.or(other.current_tool),
+            subagents: self.subagents.or(other.subagents),
+            mcp_servers: self.mcp_servers.or(other.mcp_servers),
+        }
+    }
+}
+
 /// What a statement says of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -187,7 +187,7 @@ fn reported_name(field: &str) -> String {
         "processes" => "process_count",
         "read-bytes" => "read_mb",
         "written-bytes" => "written_mb",
-        other => return clean(other),
+        other => return clean(other).replace('-', "_"),
     }
     .to_owned()
 }

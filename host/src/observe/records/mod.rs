@@ -15,6 +15,7 @@ pub mod folder;
 mod follow;
 mod gemini;
 pub mod hooks;
+mod mcp_servers;
 mod qwen;
 pub mod small;
 mod sought;
@@ -29,6 +30,7 @@ pub use copilot::Copilot;
 pub use cursor::Cursor;
 pub use databases::Databases;
 pub use gemini::Gemini;
+pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
 
 use super::facts::{Evidence, Gap, Usage};
@@ -36,6 +38,7 @@ use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use value::Id;
@@ -54,6 +57,30 @@ pub struct Subject {
     /// The ids of the conversations that the readers before have found its processes to hold: what is said of one of these is
     /// said of no other.
     pub open: Vec<String>,
+    /// What its processes have started that is none of them.
+    pub children: Vec<Child>,
+    /// What an earlier reader has found of its calls: for events of questions, whose answers may send none.
+    pub calls: Option<Calls>,
+}
+
+/// The calls of tools in the last turn of a conversation, by its transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// The conversation's id.
+    pub conversation: String,
+    /// Those that have not come back, by their ids.
+    pub open: Vec<String>,
+    /// When the transcript was written last, Unix milliseconds.
+    pub last_ms: u64,
+}
+
+/// A process that an agent has started.
+#[derive(Debug, Clone)]
+pub struct Child {
+    /// What it runs.
+    pub program: Arc<Program>,
+    /// What those run that it has started.
+    pub children: Vec<Arc<Program>>,
 }
 
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
@@ -82,6 +109,8 @@ pub struct Testimony {
     pub unmeasured: Vec<Gap>,
     /// The conversations that its processes hold, where they can hold several. What is said above is said of no single one.
     pub conversations: Vec<Conversation>,
+    /// Its calls of tools, where all of the last turn is known.
+    pub calls: Option<Calls>,
 }
 
 /// What was found of one of the conversations that the same processes hold.
@@ -111,7 +140,7 @@ impl Testimony {
     fn add(&mut self, more: Self) {
         self.evidence.extend(more.evidence);
         self.unmeasured.extend(more.unmeasured);
-        self.usage = more.usage.or(self.usage.take());
+        self.usage = Usage::either(more.usage, self.usage.take());
         for more in more.conversations {
             match self.conversations.iter_mut().find(|known| known.id == more.id) {
                 Some(known) => known.add(more),
@@ -125,7 +154,7 @@ impl Conversation {
     fn add(&mut self, more: Self) {
         self.evidence.extend(more.evidence);
         self.unmeasured.extend(more.unmeasured);
-        self.usage = more.usage.or(self.usage.take());
+        self.usage = Usage::either(more.usage, self.usage.take());
         self.started_at_ms = self.started_at_ms.or(more.started_at_ms);
     }
 }
@@ -153,7 +182,7 @@ pub trait Records: Debug + Send {
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony>;
 }
 
-/// All readers.
+/// All readers, in an order in which one may learn from what those before it have found.
 #[derive(Debug, Default)]
 pub struct Readers(Vec<Box<dyn Records>>);
 
@@ -187,6 +216,7 @@ impl Readers {
                 let subject = &mut subjects[at];
                 let Some(root) = subject.root() else { continue };
                 subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
+                subject.calls = said.calls.clone().or(subject.calls.take());
                 found.entry(root).or_default().add(said);
             }
         }
@@ -194,26 +224,44 @@ impl Readers {
     }
 }
 
-/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not. Records of
-/// one that several agents are in do not say what is whose.
+/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not.
 fn told_conversations(
     subjects: &[&Subject],
     id_of: impl Fn(&Subject) -> Option<Id>,
     untold: &str,
 ) -> Vec<Result<Id, String>> {
     let ids: Vec<Option<Id>> = subjects.iter().map(|agent| id_of(agent)).collect();
-    let decide = |(agent, id): (&&Subject, &Option<Id>)| match id {
-        None => Err(untold.to_owned()),
-        Some(_) if subjects.iter().zip(&ids).any(|(other, of)| of == id && other.root() != agent.root()) => {
-            Err("another agent is in the same conversation, and what is whose is not recorded".to_owned())
-        }
-        Some(id) => Ok(id.clone()),
+    let why = shared(subjects, ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?))));
+    let decide = |(at, id): (usize, Option<Id>)| match why.get(&at) {
+        Some(why) => Err(why.clone()),
+        None => id.ok_or_else(|| untold.to_owned()),
     };
-    subjects.iter().zip(&ids).map(decide).collect()
+    ids.into_iter().enumerate().map(decide).collect()
 }
 
 fn gap(field: &'static str, reason: &str) -> Gap {
     Gap { field: field.into(), reason: reason.to_owned() }
+}
+
+/// The agents whose conversations are those of others too, and what is to be said of that: which of them has done what cannot
+/// be seen, and no conversation is shown twice. `records` are the agents' by their places: files, or ids.
+fn shared<R: Eq + Hash>(
+    subjects: &[&Subject],
+    records: impl IntoIterator<Item = (usize, R)>,
+) -> HashMap<usize, String> {
+    let mut owners: HashMap<R, Vec<usize>> = HashMap::new();
+    for (agent, record) in records {
+        owners.entry(record).or_default().push(agent);
+    }
+    let mut shared = HashMap::new();
+    for owners in owners.values() {
+        for agent in owners {
+            let other = owners.iter().find_map(|other| subjects[*other].root().filter(|_| other != agent));
+            let why = |other: ProcessId| format!("its conversation is that of process {} too", other.pid);
+            shared.extend(other.map(|other| (*agent, why(other))));
+        }
+    }
+    shared
 }
 
 /// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in

@@ -21,7 +21,15 @@ pub(super) fn subject(kind: &str, env: Env) -> Subject {
     let program = Program { exe: Err(denied()), argv: Err(denied()), cwd: Err(denied()), env, uid: None };
     let id = ProcessId { pid: 4242, start: 77 };
     let processes = vec![(id, Arc::new(program))];
-    Subject { kind: kind.into(), processes, started_at_ms: 1_788_688_800_000, conversation: None, open: Vec::new() }
+    Subject {
+        kind: kind.into(),
+        processes,
+        started_at_ms: 1_788_688_800_000,
+        conversation: None,
+        open: Vec::new(),
+        children: vec![],
+        calls: None,
+    }
 }
 
 /// So many seconds after the beginning.

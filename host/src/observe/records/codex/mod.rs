@@ -6,7 +6,7 @@ mod rollout;
 use super::follow::Followed;
 use super::tail::first_line;
 use super::value::Id;
-use super::{Conversation, Records, Subject, Testimony, nothing_for};
+use super::{Conversation, Records, Subject, Testimony, nothing_for, shared};
 use crate::clock::Moment;
 use crate::names::short_hash;
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
@@ -44,7 +44,12 @@ impl Records for Codex {
         if self.heads.len() > MOST_HEADS {
             self.heads.clear();
         }
-        let held: Vec<_> = subjects.iter().map(|agent| self.held(agent, now)).collect();
+        let mut held: Vec<_> = subjects.iter().map(|agent| self.held(agent, now)).collect();
+        let all =
+            held.iter().enumerate().flat_map(|(at, held)| held.iter().flatten().map(move |path| (at, path.as_path())));
+        for (at, why) in shared(subjects, all) {
+            held[at] = Err(why);
+        }
         let mut order: Vec<_> = (0..subjects.len()).collect();
         let behind = |at: &usize| held[*at].iter().flatten().map(|path| self.rollouts.behind(path)).sum::<u64>();
         order.sort_by_cached_key(behind);

@@ -202,7 +202,7 @@ mod tests {
         let mut other = agent.clone();
         other.processes[0].0.pid += 1;
         let said = stage.reader.read(&[&agent, &other], now(3));
-        assert!(said.iter().all(|said| undecided(said).contains("another agent")), "{said:?}");
+        assert!(said.iter().all(|said| undecided(said).contains("its conversation is that of process")), "{said:?}");
         let none = stage.agent(&["cursor-agent", "--resume", "unknown"]);
         assert!(undecided(&stage.look(&none, 4)).contains("no record yet"));
     }

@@ -92,7 +92,7 @@ fn what_is_not_decided_is_said() {
     let (one, mut two) = (stage.agent(Some(ID)), stage.agent(Some(ID)));
     two.processes[0].0.pid += 1;
     let said = stage.reader.read(&[&one, &two], now(0));
-    assert!(said.iter().all(|said| undecided(said).contains("another agent")), "{said:?}");
+    assert!(said.iter().all(|said| undecided(said).contains("its conversation is that of process")), "{said:?}");
     assert_eq!(stage.look(Some(ID), 1).evidence.len(), 1);
     stage.chat("b", ID, &[message("1", "user")]);
     let copied = stage.look(Some(ID), 70);

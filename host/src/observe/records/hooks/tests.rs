@@ -33,7 +33,15 @@ fn subject(kind: &str, pids: &[u32]) -> Subject {
         uid: None,
     });
     let processes = pids.iter().map(|&pid| (id(pid), Arc::clone(&program))).collect();
-    Subject { kind: kind.into(), processes, started_at_ms: 0, conversation: None, open: Vec::new() }
+    Subject {
+        kind: kind.into(),
+        processes,
+        started_at_ms: 0,
+        conversation: None,
+        open: Vec::new(),
+        children: vec![],
+        calls: None,
+    }
 }
 
 fn event(name: &str, conversation: &str) -> Event {
