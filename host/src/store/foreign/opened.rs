@@ -1,6 +1,7 @@
 //! A database of somebody else's that is open, and what may be asked of it.
 
 use super::Unread;
+use crate::clock::{Clock as _, SystemClock};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
@@ -16,8 +17,11 @@ pub(super) const LOCKED: &str = "is locked by whoever writes it";
 /// So many steps of SQLite's machine a look may take; a million take some 50 ms.
 const MOST_STEPS: u32 = 3_000_000;
 
+/// So long a look may take, where the steps themselves are long: many rows may share one huge value.
+const MOST_TIME: Duration = Duration::from_secs(1);
+
 /// How often steps are counted.
-const STRIDE: u32 = 1000;
+const STRIDE: u32 = 500;
 
 /// The longest value that SQLite takes up at all.
 const LONGEST_VALUE: i32 = 4 << 20;
@@ -109,10 +113,11 @@ fn restrict(connection: &mut Connection) -> rusqlite::Result<()> {
     }
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    let mut steps = 0;
+    let (mut steps, clock) = (0, SystemClock::default());
+    let end = clock.now().steady + MOST_TIME;
     let is_over = move || {
         steps += STRIDE;
-        steps > MOST_STEPS
+        steps > MOST_STEPS || clock.now().steady > end
     };
     connection.progress_handler(STRIDE as i32, Some(is_over))?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON")

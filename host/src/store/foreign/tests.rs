@@ -273,6 +273,9 @@ fn what_has_no_end_is_given_up() {
     let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
     let found = read(&stage.path("a.db"), |db| db.rows(endless, []));
     assert_eq!(found.unwrap_err().to_string(), "takes too long to be read");
+    let slow = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(length(hex(zeroblob(1000000 + x * 0)))) FROM c";
+    let found = read(&stage.path("a.db"), |db| db.rows(slow, []));
+    assert_eq!(found.unwrap_err().to_string(), "takes too long to be read", "few steps, but long ones");
     let large = read(&stage.path("a.db"), |db| db.rows("SELECT zeroblob(5000000)", []));
     assert_eq!(large.unwrap_err().to_string(), "has values that are too large");
     for write in ["INSERT INTO t VALUES (1)", "PRAGMA user_version = 7", "ATTACH ':memory:' AS m", "VACUUM"] {
