@@ -3,21 +3,21 @@
 use crate::config::{Config, check_toml};
 use crate::observe::agents::Kinds;
 use crate::observe::processes::{Program, fuzzing as processes};
-use crate::observe::{records, roster};
+use crate::observe::{Parser, records, roster};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Readers of agents' records: what they let out is bounded, and nothing of the work is in it.
-pub const RECORDS: &[(&str, fn(&[&[u8]]) -> String)] = records::fuzzing::PARSERS;
+pub const RECORDS: &[Parser] = records::fuzzing::PARSERS;
 
 /// Readers of the system's files.
-pub const SYSTEM: &[(&str, fn(&[&[u8]]) -> String)] = processes::PARSERS;
+pub const SYSTEM: &[Parser] = processes::PARSERS;
 
 /// Readers of agents' configurations.
 pub const CONFIGURATIONS: &[(&str, fn(&[&[u8]]) -> String)] = records::fuzzing::MCP_SERVERS;
 
 /// Readers of texts that people write, of command lines, and of notes.
-pub const TEXTS: &[(&str, fn(&[&[u8]]) -> String)] = &[
+pub const TEXTS: &[Parser] = &[
     ("hook-note", records::fuzzing::NOTES),
     ("config", |pieces| {
         text(pieces, |text| match check_toml::<Config>(text, Path::new("config.toml")) {

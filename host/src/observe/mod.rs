@@ -31,6 +31,10 @@ use records::Readers;
 use roster::{FileSource, Rosters, Source};
 use std::sync::Arc;
 
+/// A parser for fuzzing: its name, and what it lets out of bytes that come in these pieces, as text.
+#[doc(hidden)]
+pub type Parser = (&'static str, fn(&[&[u8]]) -> String);
+
 /// Observes the agents of this machine.
 pub struct Observer<T = Sampler> {
     clock: Arc<dyn Clock>,

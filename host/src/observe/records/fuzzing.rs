@@ -26,7 +26,7 @@ const PROCESS: ProcessId = ProcessId { pid: 4242, start: 20_095_994 };
 const NOW_MS: u64 = 1_800_000_000_000;
 
 /// Each parser's name, and what it lets out of bytes that come in these pieces, as text.
-pub const PARSERS: &[(&str, fn(&[&[u8]]) -> String)] = &[
+pub const PARSERS: &[super::super::Parser] = &[
     ("claude-session", claude_session),
     ("claude-job", claude_job),
     ("claude-transcript", claude_transcript),

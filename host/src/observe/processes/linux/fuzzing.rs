@@ -1,10 +1,11 @@
 //! The door for fuzzing: the parsers of procfs's files, and all that they let out.
 
 use super::{fields, program, stat};
+use crate::observe::Parser;
 use std::fmt::Debug;
 
 /// Each parser's name, and what it lets out of bytes, as text.
-pub const PARSERS: &[(&str, fn(&[&[u8]]) -> String)] = &[
+pub const PARSERS: &[Parser] = &[
     ("proc-stat", |pieces| show(stat::parse(&pieces.concat()))),
     ("proc-fields", |pieces| each_field(&pieces.concat())),
     ("proc-environ", |pieces| show(program::kept(&pieces.concat()))),
