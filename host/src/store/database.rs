@@ -32,7 +32,8 @@ impl Use {
 }
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE session (
         id TEXT PRIMARY KEY,
         name TEXT,
@@ -52,7 +53,25 @@ const MIGRATIONS: [&str; 1] = ["
         PRIMARY KEY (session_id, name),
         CHECK ((pid IS NULL) = (start IS NULL) AND (pid IS NULL) = (boot_id IS NULL) AND (pid IS NULL) = (pid_namespace IS NULL))
     ) STRICT, WITHOUT ROWID;
-"];
+    ",
+    "
+    CREATE TABLE run (
+        session_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        tag TEXT NOT NULL UNIQUE,
+        keeper_pid INTEGER NOT NULL,
+        keeper_start INTEGER NOT NULL,
+        running INTEGER NOT NULL,
+        restarts INTEGER NOT NULL DEFAULT 0,
+        restarted_at_ms INTEGER,
+        exit_code INTEGER,
+        ended_at_ms INTEGER,
+        next_start_at_ms INTEGER,
+        PRIMARY KEY (session_id, name),
+        FOREIGN KEY (session_id, name) REFERENCES agent (session_id, name) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+    ",
+];
 
 /// The version of the newest schema.
 const VERSION: u32 = MIGRATIONS.len() as u32;

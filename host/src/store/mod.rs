@@ -1,9 +1,10 @@
-//! What is kept on disk: the registry of declared agents, the logs, and what running servers say of themselves.
+//! What is kept on disk: the registry of declared agents, the runs, the logs, and what running servers say of themselves.
 
 pub mod audit;
 mod database;
 pub mod log;
 pub mod registry;
+pub mod runs;
 pub mod serving;
 
 pub use database::{Store, StoreError};

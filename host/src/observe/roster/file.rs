@@ -97,6 +97,7 @@ impl FileSource {
                 let key = format!("session[{at}].agent[{nth}]");
                 match locator(&agent, folder, &key, &content.origins) {
                     Ok(process) => agents.push(DeclaredAgent {
+                        run: None,
                         name: agent.name,
                         specialization: agent.specialization,
                         process,

@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use crate::observe::processes::identity::MOST_ANCESTORS;
-use crate::observe::processes::{Ancestor, Lineage, ProcessId};
+use crate::observe::processes::{Ancestor, Lineage, Machine, ProcessId};
 use nix::errno::Errno;
 use std::io;
 use std::path::Path;
@@ -24,6 +24,13 @@ pub(in crate::observe::processes) fn lineage() -> io::Result<Lineage> {
         parent = stat.parent;
     }
     Ok(Lineage { machine, ancestors })
+}
+
+/// Which process has this pid now.
+pub(in crate::observe::processes) fn identify(pid: u32) -> io::Result<(ProcessId, Machine)> {
+    let mut files = Files::open(Path::new("/proc"))?;
+    let start = files.stat(pid)?.start;
+    Ok((ProcessId { pid, start }, files.machine()))
 }
 
 /// Whether one very process lives, as far as this user may know.

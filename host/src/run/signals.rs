@@ -1,0 +1,87 @@
+//! Signals as something that is read: none of them ends or stops who passes them on.
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What is passed on to the agent.
+pub const PASSED_ON: [Signal; 7] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+];
+
+/// What else is read, or at least does nothing.
+const OTHERS: [Signal; 5] = [Signal::SIGCHLD, Signal::SIGCONT, Signal::SIGWINCH, Signal::SIGTTIN, Signal::SIGTTOU];
+
+/// The kernel itself has sent it, as for a key or a closed terminal (`SI_KERNEL`).
+const BY_KERNEL: i32 = 0x80;
+
+/// The signals of this process, to be read. Programs that it starts have none of them blocked.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+/// A signal that has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caught {
+    /// Which.
+    pub signal: Signal,
+    /// Whether the kernel has sent it, to this process and others alike.
+    pub by_kernel: bool,
+    /// The process that has sent it.
+    pub sender: u32,
+}
+
+impl Signals {
+    /// Takes the signals from now on. Called before any thread is started, which would get them otherwise.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn take() -> io::Result<Self> {
+        let mask: SigSet = PASSED_ON.into_iter().chain(OTHERS).collect();
+        mask.thread_block()?;
+        Ok(Self(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+    }
+
+    /// The next that has come, lowest number first; `None`: there is none now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn next(&mut self) -> io::Result<Option<Caught>> {
+        let Some(info) = self.0.read_signal()? else { return Ok(None) };
+        let signal = Signal::try_from(info.ssi_signo.cast_signed())?;
+        Ok(Some(Caught { signal, by_kernel: info.ssi_code == BY_KERNEL, sender: info.ssi_pid }))
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sends a signal to a process, or to a group where the number is negative. One that has ended needs none.
+pub fn send(to: i32, signal: Signal) {
+    if let Err(error) = kill(Pid::from_raw(to), signal)
+        && error != Errno::ESRCH
+    {
+        tracing::warn!("{signal} cannot be sent to process {to}: {error}");
+    }
+}
+
+/// Ends this process by the same signal as ended the agent, so that whoever waits sees the same. Comes back where that
+/// does not work: the signal is one that this process does not die of.
+pub fn die_of(signal: i32) {
+    let Ok(signal) = Signal::try_from(signal) else { return };
+    // The agent's core is the one that somebody may want.
+    let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
+    let _ = SigSet::from_iter([signal]).thread_unblock();
+    let _ = nix::sys::signal::raise(signal);
+}
