@@ -21,6 +21,8 @@ mod records_by_pid;
 mod records_codex;
 mod registering;
 mod reload;
+mod run;
+mod run_terminal;
 mod stand_ins;
 mod status;
 mod subscriptions;

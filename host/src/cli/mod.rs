@@ -89,6 +89,9 @@ enum Command {
     /// Becomes an agent for `run`
     #[command(hide = true)]
     Stage(run::StageArgs),
+    /// Sleeps beside an agent for `run`
+    #[command(hide = true)]
+    Anchor(run::AnchorArgs),
 }
 
 impl Cli {
@@ -116,6 +119,7 @@ impl Cli {
             Command::CompilePolicy(args) => Ok(compile_policy::run(args)),
             Command::Keep(args) => run::keep(args),
             Command::Stage(args) => run::stage(&args),
+            Command::Anchor(args) => run::anchor(&args),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! `headcount run`, and the two commands that it starts itself.
+//! `headcount run`, and the commands that it starts itself.
 
 use crate::config::Span;
 use crate::names::{AgentName, SessionId};
 use crate::setup::Setup;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -43,6 +44,7 @@ enum Restart {
 
 #[derive(Debug, clap::Args)]
 pub struct KeepArgs {
+    state: PathBuf,
     order: String,
     front: u32,
     line: i32,
@@ -57,8 +59,16 @@ pub struct StageArgs {
     report: i32,
     #[arg(long)]
     terminal: bool,
+    #[arg(long)]
+    blocked: Vec<i32>,
     #[arg(last = true)]
     command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AnchorArgs {
+    part: String,
+    agent: u32,
 }
 
 #[cfg(target_os = "linux")]
@@ -72,15 +82,25 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
 
 #[cfg(target_os = "linux")]
 pub fn keep(args: KeepArgs) -> anyhow::Result<ExitCode> {
-    let KeepArgs { order, front, line, command } = args;
-    Ok(crate::run::keeper::run(serde_json::from_str(&order)?, command, front, line))
+    let KeepArgs { state, order, front, line, command } = args;
+    let order = crate::run::Order { state, ..serde_json::from_str(&order)? };
+    Ok(crate::run::keeper::run(order, command, front, line))
 }
 
 #[cfg(target_os = "linux")]
 pub fn stage(args: &StageArgs) -> anyhow::Result<ExitCode> {
     use crate::run::stage::{self, Lines};
     let lines = Lines { parent: args.parent, gate: args.gate, report: args.report };
-    Ok(stage::run(&lines, args.terminal, &args.command))
+    Ok(stage::run(&lines, args.terminal, &args.blocked, &args.command))
+}
+
+#[cfg(target_os = "linux")]
+pub fn anchor(args: &AnchorArgs) -> anyhow::Result<ExitCode> {
+    use crate::run::anchor::{self, Part};
+    let part = Part::ALL.into_iter().find(|(word, _)| *word == args.part);
+    let (_, part) = part.ok_or_else(|| anyhow::anyhow!("an anchor has no part {}", args.part))?;
+    anchor::run(part, args.agent)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -95,6 +115,11 @@ pub fn keep(_args: KeepArgs) -> anyhow::Result<ExitCode> {
 
 #[cfg(not(target_os = "linux"))]
 pub fn stage(_args: &StageArgs) -> anyhow::Result<ExitCode> {
+    unsupported()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn anchor(_args: &AnchorArgs) -> anyhow::Result<ExitCode> {
     unsupported()
 }
 

@@ -332,7 +332,7 @@ impl Front {
 
 fn start_keeper(order: &Order, command: &[OsString], terminals: Option<&Terminals>, link: &Line) -> io::Result<u32> {
     let mut keeper = Command::new(PROGRAM);
-    keeper.arg0("headcount").arg("keep").arg(serde_json::to_string(order)?);
+    keeper.arg0("headcount").arg("keep").arg(&order.state).arg(serde_json::to_string(order)?);
     keeper.arg(std::process::id().to_string()).arg(line::number(&link.writer).to_string());
     keeper.arg("--").args(command);
     if let Some(terminals) = terminals {

@@ -8,6 +8,7 @@
 //! shell ── front ── keeper ── agent (was: stage) ── …
 //! ```
 
+pub mod anchor;
 mod backoff;
 mod children;
 mod ending;

@@ -4,13 +4,14 @@ use super::backoff::Backoff;
 use super::ending::Ending;
 use crate::names::{AgentName, SessionId};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// What is to be run, beside the command itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {
-    /// The state directory.
-    pub state: OsString,
+    /// The state directory. Passed on beside the rest: a path need not be text.
+    #[serde(skip)]
+    pub state: PathBuf,
     /// The session that the agent belongs to.
     pub session: SessionId,
     /// What to call the session, and its top folder, where it was not chosen but is the folder's own.
@@ -25,6 +26,8 @@ pub struct Order {
     pub owner: String,
     /// What all its processes are to carry in their environment.
     pub tag: String,
+    /// The signals that the user's command was started with blocked, and the agent is to be, too.
+    pub blocked: Vec<i32>,
     /// When it is started again; `None`: never.
     pub restart: Option<Backoff>,
     /// Whether it gets a terminal of its own; the caller's standard input and output are one then.

@@ -2,7 +2,7 @@
 
 use super::backoff::Backoff;
 use super::order::Order;
-use super::terminal;
+use super::{signals, terminal};
 use crate::names::{AgentName, SessionId};
 use crate::observe::agents::Kinds;
 use crate::observe::processes::{Program, identify};
@@ -41,7 +41,7 @@ pub fn order(setup: &Setup, wanted: &Wanted) -> anyhow::Result<Order> {
     let (terminal, terminal_stderr) = terminal::callers();
     let (me, _) = identify(std::process::id())?;
     Ok(Order {
-        state: setup.dirs.state.clone().into(),
+        state: setup.dirs.state.clone(),
         session,
         found,
         name: match &wanted.name {
@@ -52,6 +52,7 @@ pub fn order(setup: &Setup, wanted: &Wanted) -> anyhow::Result<Order> {
         specialization: wanted.specialization.clone(),
         owner: setup.user.clone(),
         tag: format!("run-{:x}-{}-{:x}", setup.clock.now().unix_ms, me.pid, me.start),
+        blocked: signals::blocked()?,
         restart: wanted.restart.clone(),
         terminal,
         terminal_stderr,

@@ -9,7 +9,6 @@ use crate::store::registry::{RegisteredProcess, Registration};
 use crate::store::runs::{Begun, Keeper};
 use crate::store::{Store, StoreError};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ pub struct Record {
 impl Record {
     /// The record of this run. `written`: it was begun already.
     pub fn new(order: &Order, clock: Arc<dyn Clock>, written: bool) -> Self {
-        let store = Store::at(Path::new(&order.state));
+        let store = Store::at(&order.state);
         Self { store, tag: order.tag.clone(), clock, written, complained: false }
     }
 

@@ -24,7 +24,8 @@ const OTHERS: [Signal; 5] = [Signal::SIGCHLD, Signal::SIGCONT, Signal::SIGWINCH,
 /// The kernel itself has sent it, as for a key or a closed terminal (`SI_KERNEL`).
 const BY_KERNEL: i32 = 0x80;
 
-/// The signals of this process, to be read. Programs that it starts have none of them blocked.
+/// The signals of this process, to be read. Programs that it starts inherit that they are blocked, and must [let](let_through)
+/// them through again.
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 
@@ -45,7 +46,7 @@ impl Signals {
     /// # Errors
     /// When the system refuses.
     pub fn take() -> io::Result<Self> {
-        let mask: SigSet = PASSED_ON.into_iter().chain(OTHERS).collect();
+        let mask = ours();
         mask.thread_block()?;
         Ok(Self(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
     }
@@ -59,6 +60,28 @@ impl Signals {
         let signal = Signal::try_from(info.ssi_signo.cast_signed())?;
         Ok(Some(Caught { signal, by_kernel: info.ssi_code == BY_KERNEL, sender: info.ssi_pid }))
     }
+}
+
+fn ours() -> SigSet {
+    PASSED_ON.into_iter().chain(OTHERS).collect()
+}
+
+/// Those of the signals that [`Signals`] would take that this process was started with blocked.
+///
+/// # Errors
+/// When the system refuses.
+pub fn blocked() -> io::Result<Vec<i32>> {
+    let mask = SigSet::thread_get_mask()?;
+    Ok(ours().iter().filter(|signal| mask.contains(*signal)).map(|signal| signal as i32).collect())
+}
+
+/// Lets all of them through again, but for those that were `blocked` before.
+///
+/// # Errors
+/// When the system refuses.
+pub fn let_through(blocked: &[i32]) -> io::Result<()> {
+    let mask: SigSet = ours().iter().filter(|signal| !blocked.contains(&(*signal as i32))).collect();
+    Ok(mask.thread_unblock()?)
 }
 
 impl AsFd for Signals {

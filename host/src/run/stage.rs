@@ -4,6 +4,7 @@
 //! the same when a process executes another program, so what is registered is the agent from its first moment.
 
 use super::line::{self, Line};
+use super::signals;
 use crate::observe::processes::AGENT_TAG;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -54,11 +55,14 @@ impl Stage {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn start(command: &[OsString], tag: &str, stdio: Stdio3<'_>) -> io::Result<Self> {
+    pub fn start(command: &[OsString], tag: &str, blocked: &[i32], stdio: Stdio3<'_>) -> io::Result<Self> {
         let (gate, report) = (Line::new()?, Line::new()?);
         let mut stage = Command::new(PROGRAM);
         stage.arg0("headcount").arg("stage").arg(std::process::id().to_string());
         stage.args([line::number(&gate.reader), line::number(&report.writer)].map(|number| number.to_string()));
+        for signal in blocked {
+            stage.arg(format!("--blocked={signal}"));
+        }
         if let Stdio3::Terminal { master, stderr } = stdio {
             let terminal = ioctl_tiocgptpeer(master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
             stage.arg("--terminal").stdin(Stdio::from(terminal.try_clone()?));
@@ -125,10 +129,10 @@ pub struct Lines {
     pub report: i32,
 }
 
-/// Is a stage: stands, waits, and becomes `command`. `terminal`: standard input is to be its controlling terminal. Comes back only
-/// where that does not work.
-pub fn run(lines: &Lines, terminal: bool, command: &[OsString]) -> ExitCode {
-    match become_agent(lines, terminal, command) {
+/// Is a stage: stands, waits, and becomes `command`. `terminal`: standard input is to be its controlling terminal; `blocked`: the
+/// signals that stay blocked. Comes back only where that does not work.
+pub fn run(lines: &Lines, terminal: bool, blocked: &[i32], command: &[OsString]) -> ExitCode {
+    match become_agent(lines, terminal, blocked, command) {
         Ok(code) => code,
         Err(error) => {
             tracing::debug!("the agent is not started: {error}");
@@ -137,18 +141,22 @@ pub fn run(lines: &Lines, terminal: bool, command: &[OsString]) -> ExitCode {
     }
 }
 
-fn become_agent(lines: &Lines, terminal: bool, command: &[OsString]) -> io::Result<ExitCode> {
+fn become_agent(lines: &Lines, terminal: bool, blocked: &[i32], command: &[OsString]) -> io::Result<ExitCode> {
     let mut gate = line::reading(lines.parent, lines.gate)?;
     let mut report = line::writing(lines.parent, lines.report)?;
     if terminal {
         rustix::process::setsid()?;
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+        if let Err(error) = super::anchor::drop_anchor() {
+            tracing::warn!("Ctrl-Z will not stop the agent: {error}");
+        }
     }
     report.write_all(&[STANDS])?;
     let mut go = [0];
     // Nothing comes where whoever started it is gone.
     gate.read_exact(&mut go)?;
     let [program, arguments @ ..] = command else { return Ok(ExitCode::from(CANNOT_START)) };
+    signals::let_through(blocked)?;
     let error = Command::new(program).args(arguments).exec();
     let code = exit_code(&error);
     tell(&mut report, &error)?;

@@ -134,7 +134,7 @@ impl Supervisor {
             None => Stdio3::Callers,
             Some(master) => Stdio3::Terminal { master, stderr: self.order.terminal_stderr },
         };
-        Stage::start(&self.command, &self.order.tag, stdio)
+        Stage::start(&self.command, &self.order.tag, &self.order.blocked, stdio)
     }
 
     /// Told before the agent is: whoever takes over must know of it.

@@ -163,7 +163,8 @@ impl Drop for Terminals {
 }
 
 fn in_foreground() -> bool {
-    tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+    // A terminal that is not this process's own has no foreground to be in.
+    tcgetpgrp(stdin()).map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 /// What copies the agent's output. A thread, because a terminal that is held (Ctrl-S) blocks who writes to it.

@@ -44,6 +44,9 @@ use std::time::Duration;
 /// every other tie (a new session, a dead parent).
 pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
+/// The tag of those that stand by an agent and are none of its processes, though they are in its session.
+pub const NOBODYS_TAG: &str = "none";
+
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
 pub const KEPT_VARIABLES: [&str; 12] = [

@@ -8,7 +8,7 @@
 //! up, so does that root's tree: what stands above took an orphan in, and may itself belong to the agent that started this one.
 
 use super::row::{Row, Rows};
-use super::{AGENT_TAG, Details, ProcessId};
+use super::{AGENT_TAG, Details, NOBODYS_TAG, ProcessId};
 use std::collections::{HashMap, HashSet};
 
 /// Who belongs to whom, remembered from sample to sample.
@@ -142,6 +142,9 @@ impl Attribution {
                 break;
             }
             passed.push(id.pid);
+            if is_nobodys(row) {
+                break;
+            }
             owner = if self.roots.contains(&id) { Some(id) } else { self.owner(id) };
             if owner.is_some() {
                 break;
@@ -164,6 +167,9 @@ impl Attribution {
     }
 
     fn by_other_ties(&self, row: &Row) -> Option<ProcessId> {
+        if is_nobodys(row) {
+            return None;
+        }
         let process = &row.process;
         let led = self.groups.get(&process.group).or_else(|| self.sessions.get(&process.session));
         // A tag that was there before the root is somebody else's: the root has inherited it.
@@ -203,6 +209,11 @@ fn row_of(rows: &Rows, id: ProcessId) -> Option<&Row> {
 
 fn alive(rows: &Rows, id: ProcessId) -> bool {
     row_of(rows, id).is_some()
+}
+
+/// Whether it says that it belongs to no agent.
+fn is_nobodys(row: &Row) -> bool {
+    tag(row) == Some(NOBODYS_TAG)
 }
 
 /// Whether the parent carries the same tag.
