@@ -190,6 +190,19 @@ fn the_agent_starts_as_without_it() {
     assert_eq!((&with[..2], &with[3..]), (&without[..2], &without[3..]));
 }
 
+/// Who ignores SIGCHLD has its children ignore it too, and then the kernel tells nobody how they end.
+#[test]
+fn it_does_not_matter_that_the_caller_ignores_its_children() {
+    let world = World::new();
+    let mut shell = Command::new("sh");
+    let script = "trap '' CHLD; exec \"$@\"";
+    shell.args(["-c", script, "sh", crate::world::HEADCOUNT, "run"]).args(NAMED).args(["--", "sh", "-c", "exit 3"]);
+    shell.env("HOME", world.path("")).env_remove("HEADCOUNT_STATE_DIR").current_dir(world.path(""));
+    let mut run = Running::start(shell);
+    assert_eq!(run.end().code(), Some(3));
+    assert_eq!(it(&world)["run"]["last_exit"]["code"], 3);
+}
+
 #[test]
 fn an_agent_outlives_the_front_and_its_end_is_recorded() {
     let world = World::new();

@@ -82,6 +82,7 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
 
 #[cfg(target_os = "linux")]
 pub fn keep(args: KeepArgs) -> anyhow::Result<ExitCode> {
+    crate::run::take_name()?;
     let KeepArgs { state, order, front, line, command } = args;
     let order = crate::run::Order { state, ..serde_json::from_str(&order)? };
     Ok(crate::run::keeper::run(order, command, front, line))
@@ -90,6 +91,7 @@ pub fn keep(args: KeepArgs) -> anyhow::Result<ExitCode> {
 #[cfg(target_os = "linux")]
 pub fn stage(args: &StageArgs) -> anyhow::Result<ExitCode> {
     use crate::run::stage::{self, Lines};
+    crate::run::take_name()?;
     let lines = Lines { parent: args.parent, gate: args.gate, report: args.report };
     Ok(stage::run(&lines, args.terminal, &args.blocked, &args.command))
 }
@@ -97,6 +99,7 @@ pub fn stage(args: &StageArgs) -> anyhow::Result<ExitCode> {
 #[cfg(target_os = "linux")]
 pub fn anchor(args: &AnchorArgs) -> anyhow::Result<ExitCode> {
     use crate::run::anchor::{self, Part};
+    crate::run::take_name()?;
     let part = Part::ALL.into_iter().find(|(word, _)| *word == args.part);
     let (_, part) = part.ok_or_else(|| anyhow::anyhow!("an anchor has no part {}", args.part))?;
     anchor::run(part, args.agent)?;

@@ -8,7 +8,7 @@ use super::ending::Ending;
 use super::keeper::let_go;
 use super::line::{self, Line};
 use super::order::{News, Order, Phase, State};
-use super::signals::{Caught, PASSED_ON, Signals, die_of, send};
+use super::signals::{Caught, PASSED_ON, Signals, die_of, hear_of_children, send};
 use super::stage::{CANNOT_START, PROGRAM};
 use super::supervisor::Supervisor;
 use super::terminal::Terminals;
@@ -32,6 +32,7 @@ const BACKGROUND: Duration = Duration::from_millis(200);
 /// # Errors
 /// When nothing can be started.
 pub fn run(order: Order, command: Vec<OsString>) -> io::Result<ExitCode> {
+    hear_of_children()?;
     let signals = Signals::take()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let terminals = order.terminal.then(Terminals::new).transpose()?;

@@ -26,3 +26,11 @@ mod terminal;
 pub use backoff::Backoff;
 pub use order::Order;
 pub use prepare::{Wanted, order};
+
+/// Gives this process the program's name: what is started through `/proc/self/exe` is called `exe` in lists of processes.
+///
+/// # Errors
+/// When the system refuses.
+pub fn take_name() -> std::io::Result<()> {
+    Ok(nix::sys::prctl::set_name(c"headcount")?)
+}

@@ -66,6 +66,18 @@ fn ours() -> SigSet {
     PASSED_ON.into_iter().chain(OTHERS).collect()
 }
 
+/// Sees to it that the end of children is heard of. Where whoever started this process ignores SIGCHLD, so does this process until
+/// it handles it, and the kernel would tell nobody how a child has ended.
+///
+/// # Errors
+/// When the system refuses.
+pub fn hear_of_children() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    // The handler stays when this is dropped. It is never run, for the signal is read.
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::child()).map(drop)
+}
+
 /// Those of the signals that [`Signals`] would take that this process was started with blocked.
 ///
 /// # Errors
