@@ -105,7 +105,7 @@ fn sql_is_spoken_only_where_data_is_stored() {
 /// The order in which the crate's documentation lists its modules.
 const LAYERS: [&[&str]; 8] = [
     &["cli", "mcp"],
-    &["authoring", "demo", "hooks", "registering", "waiting", "query", "monitor", "setup", "run"],
+    &["authoring", "demo", "hooks", "registering", "run", "waiting", "query", "monitor", "setup"],
     &["report"],
     &["judge"],
     &["history"],
