@@ -361,10 +361,12 @@ fn a_name_and_a_session_need_not_be_chosen() {
         command.current_dir(&project).env("PATH", std::env::var_os("PATH").unwrap());
         Running::start(command)
     };
+    // While the database is being made, it cannot be read.
+    let registered = || Store::at(&world.state()).list().map_or(0, |all| all.len());
     let mut first = start();
-    until("it is registered", || Store::at(&world.state()).list().unwrap().len() == 1);
+    until("it is registered", || registered() == 1);
     let mut second = start();
-    until("so is the second", || Store::at(&world.state()).list().unwrap().len() == 2);
+    until("so is the second", || registered() == 2);
     let reports = world.run(&["status", "--json"]).json();
     let root = fs::canonicalize(&project).unwrap();
     let sessions = reports["reports"].as_array().unwrap();

@@ -245,6 +245,50 @@ fn control_z_stops_it_and_fg_goes_on() {
 }
 
 #[test]
+fn it_is_started_again_in_the_same_terminal_and_control_c_gives_up() {
+    let world = World::new();
+    let options = ["--restart", "on-failure", "--backoff", "1h"];
+    let script = ["--session", "s", "--name", "it", "--", "sh", "-c", "echo ready; read a; echo $a; exit 3"];
+    let mut terminal = Terminal::run(&world, &[&options[..], &script].concat());
+    terminal.until_shows("ready");
+    terminal.type_in("enough\r");
+    until("it waits", || {
+        !terminal.is_raw() && world.state().join("headcount.db").exists() && terminal.text().contains("enough\r\n")
+    });
+    terminal.type_in("\u{3}");
+    assert_eq!(terminal.end().signal(), Some(2));
+    assert_eq!(it(&world)["run"]["last_exit"]["code"], 3);
+
+    let options = ["--restart", "on-failure", "--backoff", "20ms", "--max-restarts", "1"];
+    let mut terminal = Terminal::run(&world, &[&options[..], &script].concat());
+    terminal.until_shows("ready");
+    terminal.type_in("one\r");
+    until("it is there again", || terminal.text().matches("ready").count() == 2 && terminal.is_raw());
+    terminal.type_in("two\r");
+    terminal.until_shows("two");
+    assert_eq!(terminal.end().code(), Some(3));
+    assert!(!terminal.is_raw());
+}
+
+/// With a pipe in place of its output it has the user's terminal itself, in the caller's process group.
+#[test]
+fn control_z_stops_it_in_a_pipeline_too() {
+    let world = World::new();
+    let script = format!(
+        "set -m; {HEADCOUNT} run --session s --name it -- sh -c 'echo ready; read a; echo \"got $a\"' | cat; \
+         echo \"stopped $?\"; fg >/dev/null; echo \"ended $?\""
+    );
+    let mut terminal = Terminal::start(&world, &["sh", "-c", &script], |_, _| {});
+    terminal.until_shows("ready");
+    terminal.type_in("\u{1a}");
+    terminal.until_shows("stopped 1");
+    terminal.type_in("back\n");
+    terminal.until_shows("got back");
+    terminal.until_shows("ended 0");
+    assert_eq!(terminal.end().code(), Some(0));
+}
+
+#[test]
 fn an_agent_outlives_the_front_and_the_users_terminal_is_as_it_was() {
     let world = World::new();
     let end = world.path("end");

@@ -132,9 +132,8 @@ impl Front {
         let due = self.supervision.as_ref().and_then(|(supervisor, _)| supervisor.due_in());
         let mut keys = false;
         let mut patience = due;
-        if let Some(terminals) = &mut self.terminals
-            && self.state.phase != Phase::Beginning
-        {
+        let runs = self.runs();
+        if let Some(terminals) = self.terminals.as_mut().filter(|_| runs) {
             if terminals.waits_for_foreground() {
                 terminals.take();
             }
@@ -175,6 +174,11 @@ impl Front {
     fn pass_on(&mut self, caught: Caught) {
         let to_all = caught.by_kernel && self.terminals.is_none();
         let me = std::process::id();
+        if caught.signal == Signal::SIGTSTP && caught.sender != me && !self.runs() {
+            // There is no agent that could be stopped.
+            self.stopped = true;
+            return;
+        }
         match (&mut self.supervision, self.keeper) {
             _ if caught.sender == me && !caught.by_kernel => {}
             (Some((supervisor, _)), _) if to_all => supervisor.heard(caught),
@@ -184,8 +188,14 @@ impl Front {
         }
     }
 
+    fn runs(&self) -> bool {
+        matches!(self.state.phase, Phase::Running(_))
+    }
+
     fn go_on(&mut self) {
-        self.terminals.iter_mut().for_each(Terminals::take);
+        if self.runs() {
+            self.terminals.iter_mut().for_each(Terminals::take);
+        }
         match (&mut self.supervision, self.keeper) {
             (Some((supervisor, _)), _) => supervisor.go_on(),
             (None, Some(keeper)) => send(keeper.cast_signed(), Signal::SIGCONT),
@@ -292,6 +302,11 @@ impl Front {
                 self.state = state;
                 if begins {
                     self.begins()?;
+                }
+                if let (Phase::Waiting(_), Some(terminals)) = (&self.state.phase, &mut self.terminals) {
+                    // Keys are this process's again: Ctrl-C gives up.
+                    terminals.settle();
+                    terminals.give_back();
                 }
             }
             News::Stopped => self.stopped = true,

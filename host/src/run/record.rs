@@ -23,13 +23,14 @@ pub struct Record {
     /// Whether the run stands in the registry.
     written: bool,
     complained: bool,
+    terminal: bool,
 }
 
 impl Record {
     /// The record of this run. `written`: it was begun already.
     pub fn new(order: &Order, clock: Arc<dyn Clock>, written: bool) -> Self {
         let store = Store::at(&order.state);
-        Self { store, tag: order.tag.clone(), clock, written, complained: false }
+        Self { store, tag: order.tag.clone(), clock, written, complained: false, terminal: order.terminal }
     }
 
     /// Whether the run stands in the registry.
@@ -126,7 +127,8 @@ impl Record {
     fn complain(&mut self, failed: &str, why: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.complained, true) {
             // In a terminal in raw mode a line's end alone does not go back to the margin.
-            anstream::eprint!("headcount: {failed}: {why}\r\n");
+            let end = if self.terminal { "\r\n" } else { "\n" };
+            anstream::eprint!("headcount: {failed}: {why}{end}");
         }
     }
 }
