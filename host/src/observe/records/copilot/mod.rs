@@ -8,10 +8,10 @@ mod events;
 
 use super::folder::Folder;
 use super::follow::Followed;
-use super::{Records, Subject, Testimony, home_of};
+use super::{Records, Subject, Testimony, gap, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
-use crate::observe::facts::Gap;
+use crate::observe::processes::ProcessId;
 use events::Events;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ const LIST_FOR: Duration = Duration::from_secs(5);
 pub struct Copilot {
     /// The folders of sessions, by where they are.
     sessions: HashMap<PathBuf, Folder>,
+    /// The sessions that each process has locked, and until when no others are looked for, on the steady clock.
+    locked: HashMap<ProcessId, (Duration, Vec<PathBuf>)>,
     events: Followed<Events>,
 }
 
@@ -50,7 +52,8 @@ impl Copilot {
             unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
         }
         let evidence = events.statements().filter(|said| agent.ran_at(said.at_ms)).collect();
-        Ok(Testimony { evidence, usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole), unmeasured })
+        let usage = events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole);
+        Ok(Testimony { evidence, usage, unmeasured, ..Testimony::default() })
     }
 
     /// The sessions that one of the agent's processes has locked.
@@ -58,11 +61,19 @@ impl Copilot {
         let mut locked = Vec::new();
         for (id, program) in &agent.processes {
             let folder = home_of(program, "COPILOT_HOME", ".copilot")?.join("session-state");
+            let is_locked = |session: &PathBuf| is_locked(session, id.pid, agent);
+            // There may be thousands of sessions: all of them are looked through now and then, or when a lock is gone.
+            let known = self.locked.get(id).filter(|(until, known)| now.steady < *until && known.iter().all(is_locked));
+            if let Some((_, known)) = known {
+                locked.extend_from_slice(known);
+                continue;
+            }
             let new = || Folder::new(folder.clone(), MOST_SESSIONS, LIST_FOR);
             let sessions = self.sessions.entry(folder.clone()).or_insert_with(new).names(now, |_| true);
             let sessions = sessions.map_err(|why| format!("its sessions cannot be listed: {why}"))?;
-            let sessions = sessions.iter().map(|session| folder.join(session));
-            locked.extend(sessions.filter(|session| is_locked(session, id.pid, agent)));
+            let found: Vec<_> = sessions.iter().map(|session| folder.join(session)).filter(is_locked).collect();
+            locked.extend_from_slice(&found);
+            self.locked.insert(*id, (now.steady + LIST_FOR, found));
         }
         Ok(locked)
     }
@@ -78,7 +89,13 @@ impl Records for Copilot {
         if subjects.is_empty() {
             self.sessions.clear();
         }
-        let sessions: Vec<_> = subjects.iter().map(|agent| self.session(agent, now)).collect();
+        let live = |id: &ProcessId| subjects.iter().any(|agent| agent.processes.iter().any(|(own, _)| own == id));
+        self.locked.retain(|id, _| live(id));
+        let mut sessions: Vec<_> = subjects.iter().map(|agent| self.session(agent, now)).collect();
+        let all = sessions.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_deref().ok()?)));
+        for (at, why) in shared(subjects, all) {
+            sessions[at] = Err(why);
+        }
         let mut order: Vec<_> = (0..subjects.len()).collect();
         order.sort_by_cached_key(|at| sessions[*at].as_ref().map_or(0, |path| self.events.behind(path)));
         let mut said = vec![Testimony::default(); subjects.len()];
@@ -88,10 +105,6 @@ impl Records for Copilot {
         }
         said
     }
-}
-
-fn gap(field: &'static str, reason: &str) -> Gap {
-    Gap { field: field.into(), reason: reason.to_owned() }
 }
 
 /// Whether a session has a lock of the agent's process with this pid, made since the agent started.
@@ -174,6 +187,34 @@ mod tests {
         stage.session("a", &["assistant.turn_start"], 4242);
         stage.session("b", &["assistant.turn_end"], 4242);
         assert!(undecided(&stage.look(0)).contains("locks on 2 sessions"));
+    }
+
+    #[test]
+    fn a_session_that_is_known_is_no_more_looked_for_until_its_lock_is_gone() {
+        let mut stage = Stage::new();
+        let lock = stage.session("a", &["assistant.turn_start"], 4242);
+        assert_eq!(stage.look(0).evidence.len(), 1);
+        let other = stage.session("b", &["assistant.turn_end"], 4242);
+        assert_eq!(stage.look(1).evidence.len(), 1, "others are not looked through at each look");
+        assert!(undecided(&stage.look(5)).contains("locks on 2 sessions"), "but soon");
+        fs::remove_file(lock).unwrap();
+        assert_eq!(stage.look(6).evidence[0].claim, Claim::Idle, "a lock that is gone is seen at once");
+        fs::remove_file(other).unwrap();
+        assert!(undecided(&stage.look(7)).contains("no session has a lock"));
+    }
+
+    #[test]
+    fn a_session_that_two_processes_have_locked_is_shown_of_neither() {
+        let mut stage = Stage::new();
+        stage.session("a", &["assistant.turn_start"], 4242);
+        stage.session("a", &["assistant.turn_start"], 4243);
+        let one = stage.agent();
+        let mut two = stage.agent();
+        two.processes[0].0.pid = 4243;
+        let said = stage.reader.read(&[&one, &two], now(0));
+        let why = said.iter().map(undecided).collect::<Vec<_>>();
+        assert_eq!(why, [4243, 4242].map(|pid| format!("its conversation is that of process {pid} too")));
+        assert_eq!(stage.reader.read(&[&one], now(1))[0].evidence.len(), 1, "alone it is its own");
     }
 
     #[test]
