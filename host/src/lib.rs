@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | `run` | starting agents and standing by them; Linux |
 //! | [`clients`] | the ledger of MCP clients |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
@@ -36,6 +37,8 @@ pub mod observe;
 pub mod query;
 pub mod registering;
 pub mod report;
+#[cfg(target_os = "linux")]
+pub mod run;
 pub mod setup;
 pub mod store;
 pub mod text;

@@ -26,6 +26,8 @@ mod records_conversations;
 mod records_databases;
 mod registering;
 mod reload;
+mod run;
+mod run_terminal;
 mod stand_ins;
 mod status;
 mod subscriptions;

@@ -106,7 +106,7 @@ fn sql_is_spoken_only_where_data_is_stored() {
 /// The order in which the crate's documentation lists its modules.
 const LAYERS: [&[&str]; 9] = [
     &["cli", "mcp", "fuzzing"],
-    &["authoring", "demo", "hooks", "registering", "waiting", "query", "monitor", "setup"],
+    &["authoring", "demo", "hooks", "registering", "run", "waiting", "query", "monitor", "setup"],
     &["clients"],
     &["report"],
     &["judge"],

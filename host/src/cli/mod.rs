@@ -10,6 +10,7 @@ mod hook;
 mod policy;
 mod printer;
 mod register;
+mod run;
 mod serve;
 mod sessions;
 mod stand_in;
@@ -64,6 +65,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Serves MCP over stdin and stdout
     Serve(serve::Args),
+    /// Starts an agent and stands by it: registered, its end recorded, and started again if so wanted
+    Run(run::Args),
     /// Declares an agent, so that it is seen under this name
     Register(register::RegisterArgs),
     /// Takes a declared agent off the list
@@ -84,6 +87,15 @@ enum Command {
     /// Compiles a policy from stdin into the cache, within limits
     #[command(hide = true)]
     CompilePolicy(compile_policy::Args),
+    /// Keeps an agent for `run`
+    #[command(hide = true)]
+    Keep(run::KeepArgs),
+    /// Becomes an agent for `run`
+    #[command(hide = true)]
+    Stage(run::StageArgs),
+    /// Sleeps beside an agent for `run`
+    #[command(hide = true)]
+    Anchor(run::AnchorArgs),
 }
 
 impl Cli {
@@ -101,6 +113,7 @@ impl Cli {
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),
+            Command::Run(args) => run::run(&setup()?, args),
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Hook(args) => hook::run(&args),
@@ -109,6 +122,9 @@ impl Cli {
             Command::Completions(args) => completions::run(&args),
             Command::StandIn(args) => stand_in::run(&args),
             Command::CompilePolicy(args) => Ok(compile_policy::run(args)),
+            Command::Keep(args) => run::keep(args),
+            Command::Stage(args) => run::stage(&args),
+            Command::Anchor(args) => run::anchor(&args),
         }
     }
 }

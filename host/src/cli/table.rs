@@ -5,7 +5,7 @@ use crate::config::Mode;
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
     ActivityState, AgentReport, AgentStatus, AttentionReport, CheckOutcome, MetricsReport, PolicyRow, Report,
-    SessionHealth, Sessions, SourceReport, View, word,
+    RunReport, SessionHealth, Sessions, SourceReport, View, word,
 };
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
@@ -280,13 +280,15 @@ fn doing(agent: &AgentReport) -> Cell {
     }
 }
 
-/// Why it does what it does, and the checks that it failed for another reason than that.
+/// Why it does what it does, how it was started again, and the checks that it failed for another reason than that.
 fn why(agent: &AgentReport) -> String {
     let reason = agent.activity.reason.as_str();
     let checks = agent.health.iter().flat_map(|h| &h.check_results);
     let failed = checks.filter(|c| matches!(c.outcome, CheckOutcome::Fail | CheckOutcome::Warn));
     let others = failed.map(|c| c.detail.as_str()).filter(|detail| reason.is_empty() || !detail.starts_with(reason));
-    [reason].into_iter().filter(|r| !r.is_empty()).chain(others).collect::<Vec<_>>().join("; ")
+    let run = agent.run.as_ref().and_then(RunReport::in_words);
+    let all = [reason].into_iter().filter(|r| !r.is_empty()).chain(run.as_deref()).chain(others);
+    all.collect::<Vec<_>>().join("; ")
 }
 
 /// The list of sessions.

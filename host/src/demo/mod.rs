@@ -80,6 +80,7 @@ impl Demo {
                 specialization: Some(part.specialization.to_owned()),
                 process: Locator::Pid { pid: stand_in.pid(), start: None },
                 declared_at_ms: None,
+                run: None,
             })
         };
         let agents = PARTS.iter().zip(&self.stand_ins).map(agent).collect::<Result<_, _>>()?;

@@ -248,10 +248,16 @@ fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, hel
     Row { session: row.session.clone(), root: None, host: Some(host), agent }
 }
 
-fn declared_row(Place { session, agent: declared, known, state, note }: Place) -> Row {
+fn declared_row(Place { session, agent: declared, known, state, note, run }: Place) -> Row {
     let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
+    agent.run = run;
     agent.specialization = declared.specialization;
     agent.process = state;
+    if declared.run.is_some_and(|record| !record.running) {
+        // Its keeper has seen its end, also where nothing is to be seen of its process from here.
+        agent.exit_code = run.and_then(|run| run.exit_code);
+        agent.process = ProcessState::Gone;
+    }
     agent.unmeasured.extend(note.map(|reason| gap("process", reason)));
     if let Some(known) = &known {
         describe(&mut agent, known);
@@ -288,6 +294,7 @@ fn blank(id: String, name: String) -> Agent {
         usage: None,
         evidence: Vec::new(),
         unmeasured: Vec::new(),
+        run: None,
     }
 }
 
@@ -300,9 +307,11 @@ fn describe(agent: &mut Agent, known: &Known) {
 }
 
 fn measured(agent: &mut Agent, reading: Reading) {
+    let recorded = agent.exit_code.take().filter(|_| reading.state == ProcessState::Gone);
     agent.process = reading.state;
-    agent.exit_code = reading.exit_code;
+    agent.exit_code = reading.exit_code.or(recorded);
     agent.metrics = reading.metrics;
     agent.counters = Some(Counters { cpu_time: reading.cpu_time, io_bytes: reading.io_bytes, shared: false });
-    agent.unmeasured.extend(reading.unmeasured);
+    let is_known = |gap: &Gap| gap.field == "exit-code" && agent.exit_code.is_some();
+    agent.unmeasured.extend(reading.unmeasured.into_iter().filter(|gap| !is_known(gap)));
 }

@@ -77,6 +77,9 @@ pub struct Agent {
     /// What could not be measured, and why.
     #[serde(default)]
     pub unmeasured: Vec<Gap>,
+    /// What is recorded of it, where `headcount run` started it. No policy sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
 }
 
 impl Agent {
@@ -84,6 +87,22 @@ impl Agent {
     pub fn place(&self) -> (u64, &str) {
         (self.created_at_ms.unwrap_or(u64::MAX), &self.id)
     }
+}
+
+/// What is recorded of an agent that `headcount run` started: how it was started again and how it ended before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// How often it was started again.
+    pub restarts: u32,
+    /// When it was last started again, Unix milliseconds.
+    pub restarted_at_ms: Option<u64>,
+    /// How it last ended: exit code, or minus the signal's number.
+    pub exit_code: Option<i32>,
+    /// When it last ended, Unix milliseconds.
+    pub ended_at_ms: Option<u64>,
+    /// When it is to be started again, Unix milliseconds; `None` where it runs, or nobody will.
+    pub next_start_at_ms: Option<u64>,
 }
 
 /// A terminal program and its own name for the tab or pane.

@@ -18,6 +18,7 @@ mod table;
 mod tests;
 
 pub use agents::KindError;
+pub use ids::{folder_name, session_id, unplaced_id};
 pub use table::ProcessTable;
 
 use crate::clock::{Clock, Moment};
@@ -91,6 +92,7 @@ impl<T: ProcessTable> Observer<T> {
         let error = failure.as_ref().map(ListError::to_string).or_else(|| unread(self.table.unread()));
         self.sources.insert(0, SourceState { name: "processes".to_owned(), error });
         self.census.sweep(&self.table, now.steady);
+        self.table.know_tags(declared.tags());
         self.sessions.gather(declared, &mut self.census);
         let subjects = self.sessions.subjects(&self.census, &self.table);
         self.sessions.hear(&self.readers.read(subjects, self.census.programs(), now));

@@ -1,6 +1,7 @@
 //! The process table as a port: tests put a made-up one in its place.
 
 use super::processes::{ListError, Liveness, Machine, Process, ProcessId, Reading, Sampler};
+use std::collections::HashMap;
 
 /// What is asked of the process table. [`Sampler`] says what each answer means.
 pub trait ProcessTable {
@@ -18,6 +19,9 @@ pub trait ProcessTable {
 
     /// Whether this very process is alive now.
     fn state_of(&self, id: ProcessId) -> Liveness;
+
+    /// Learns which tags are recorded as whose. A table that does not tell trees apart has no use for it.
+    fn know_tags(&mut self, _tags: HashMap<String, ProcessId>) {}
 
     /// One reading for each root.
     fn measure(&mut self, roots: &[ProcessId]) -> Vec<Reading>;
@@ -47,6 +51,10 @@ impl ProcessTable for Sampler {
 
     fn state_of(&self, id: ProcessId) -> Liveness {
         Self::state_of(self, id)
+    }
+
+    fn know_tags(&mut self, tags: HashMap<String, ProcessId>) {
+        Self::know_tags(self, tags);
     }
 
     fn measure(&mut self, roots: &[ProcessId]) -> Vec<Reading> {

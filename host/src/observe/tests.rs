@@ -5,4 +5,5 @@ mod declared;
 mod found;
 #[cfg(target_os = "linux")]
 mod real;
+mod runs;
 pub mod world;

@@ -4,7 +4,7 @@ use super::policies::{policy, shadow};
 use super::view::{Cursor, View};
 use super::{
     ActivityReport, ActivityState, AgentReport, AgentStatus, Attention, CheckOutcome, CheckResult, DecidedBy,
-    HealthReport, HealthStatus, MetricsReport, Report, SCHEMA, SessionHealth, SessionMetrics, SourceReport,
+    HealthReport, HealthStatus, MetricsReport, Report, RunReport, SCHEMA, SessionHealth, SessionMetrics, SourceReport,
     TerminalReport, clean,
 };
 use crate::config::Mode;
@@ -106,6 +106,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), |verdict| dated(activity(verdict), fact)),
         work: fact.usage.as_ref().map(work),
+        run: fact.run.map(|run| RunReport::new(run, facts.now_ms)),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
             status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),

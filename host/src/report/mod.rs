@@ -8,6 +8,7 @@ mod facts;
 mod mark;
 mod policies;
 mod rendered;
+mod run;
 mod sessions;
 mod summary;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use facts::clean_facts;
 pub use mark::{BadMark, Mark};
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
+pub use run::RunReport;
 pub use sessions::{SessionRow, Sessions, sessions};
 pub use summary::summary;
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
@@ -110,6 +112,9 @@ pub struct AgentReport {
     pub activity: ActivityReport,
     /// What its own records say of its work; null where it keeps none that can be read.
     pub work: Option<Usage>,
+    /// What is recorded of it; only where `headcount run` started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunReport>,
     /// Figures over its whole process tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsReport>,

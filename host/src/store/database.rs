@@ -32,7 +32,7 @@ impl Use {
 }
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 2] = [REGISTRY, CLIENTS];
+const MIGRATIONS: [&str; 3] = [REGISTRY, CLIENTS, RUNS];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -84,6 +84,25 @@ const CLIENTS: &str = "
         calls INTEGER NOT NULL,
         failures INTEGER NOT NULL,
         PRIMARY KEY (client, tool)
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// What became of agents that `headcount run` started.
+const RUNS: &str = "
+    CREATE TABLE run (
+        session_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        tag TEXT NOT NULL UNIQUE,
+        keeper_pid INTEGER NOT NULL,
+        keeper_start INTEGER NOT NULL,
+        running INTEGER NOT NULL,
+        restarts INTEGER NOT NULL DEFAULT 0,
+        restarted_at_ms INTEGER,
+        exit_code INTEGER,
+        ended_at_ms INTEGER,
+        next_start_at_ms INTEGER,
+        PRIMARY KEY (session_id, name),
+        FOREIGN KEY (session_id, name) REFERENCES agent (session_id, name) ON DELETE CASCADE
     ) STRICT, WITHOUT ROWID;
 ";
 

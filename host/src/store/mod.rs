@@ -1,5 +1,5 @@
-//! What is kept on disk: the registry of declared agents, the ledger of clients, the logs, and what running servers say of
-//! themselves; and the one door to databases that others keep, since SQL is spoken nowhere else.
+//! What is kept on disk: the registry of declared agents, the runs, the ledger of clients, the logs, and what running servers say
+//! of themselves; and the one door to databases that others keep, since SQL is spoken nowhere else.
 
 pub mod audit;
 pub mod clients;
@@ -8,6 +8,7 @@ pub mod foreign;
 pub mod lease;
 pub mod log;
 pub mod registry;
+pub mod runs;
 pub mod serving;
 
 pub use database::{Store, StoreError};

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, named_params, params, types::Type};
 use serde::Serialize;
 
 /// How long a registration outlasts the boot in which its process ran, in milliseconds.
-const KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+pub(super) const KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// One declared agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +60,7 @@ impl Registration {
     }
 
     /// Refuses texts that would make the registry a dump: everyone who asks for a status gets them.
-    fn check(&self) -> Result<(), BadName> {
+    pub(super) fn check(&self) -> Result<(), BadName> {
         let texts = [
             ("the session's name", self.session_name.as_deref(), SESSION_NAME_MAX),
             ("the root path", self.root_path.as_deref(), 4096),
@@ -124,7 +124,8 @@ impl Store {
     }
 }
 
-fn replace(connection: &Connection, new: &Registration) -> rusqlite::Result<bool> {
+/// Puts a registration in the place of any that its session has by this name. Returns whether there was one.
+pub(super) fn replace(connection: &Connection, new: &Registration) -> rusqlite::Result<bool> {
     let session = "INSERT INTO session (id, name, root_path) VALUES (?1, ?2, ?3)
         ON CONFLICT (id) DO UPDATE SET name = coalesce(excluded.name, name), root_path = coalesce(excluded.root_path, root_path)";
     connection.execute(session, params![new.session_id.as_str(), new.session_name, new.root_path])?;
@@ -152,7 +153,7 @@ fn replace(connection: &Connection, new: &Registration) -> rusqlite::Result<bool
 }
 
 /// Forgets what ran under another boot than `running` and was registered before `oldest_ms`.
-fn prune(connection: &Connection, running: &str, oldest_ms: u64) -> rusqlite::Result<()> {
+pub(super) fn prune(connection: &Connection, running: &str, oldest_ms: u64) -> rusqlite::Result<()> {
     let sql = "DELETE FROM agent WHERE boot_id <> ?1 AND registered_at_ms < ?2";
     if connection.execute(sql, params![running, oldest_ms.cast_signed()])? > 0 {
         forget_empty_sessions(connection)?;
@@ -160,7 +161,7 @@ fn prune(connection: &Connection, running: &str, oldest_ms: u64) -> rusqlite::Re
     Ok(())
 }
 
-fn forget_empty_sessions(connection: &Connection) -> rusqlite::Result<usize> {
+pub(super) fn forget_empty_sessions(connection: &Connection) -> rusqlite::Result<usize> {
     connection.execute("DELETE FROM session WHERE id NOT IN (SELECT session_id FROM agent)", [])
 }
 
@@ -188,7 +189,7 @@ fn registration(row: &Row<'_>) -> rusqlite::Result<Registration> {
 }
 
 /// A name is checked on its way out too: others can write the file.
-fn name<T>(row: &Row<'_>, column: &str, parse: impl Fn(&str) -> Result<T, BadName>) -> rusqlite::Result<T> {
+pub(super) fn name<T>(row: &Row<'_>, column: &str, parse: impl Fn(&str) -> Result<T, BadName>) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     let index = row.as_ref().column_index(column)?;
     parse(&text).map_err(|bad| rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(bad)))

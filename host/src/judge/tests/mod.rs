@@ -117,6 +117,7 @@ fn session(agents: usize) -> Snapshot {
         usage: None,
         evidence: vec![],
         unmeasured: vec![],
+        run: None,
     };
     Snapshot {
         now_ms: 2_000_000,

@@ -48,6 +48,10 @@ impl Forest {
         }
     }
 
+    pub(super) fn know_tags(&mut self, tags: HashMap<String, ProcessId>) {
+        self.attribution.know_tags(tags);
+    }
+
     pub(super) fn measure(&mut self, table: &mut Table, roots: &[ProcessId]) -> Vec<Reading> {
         self.attribution.assign(table.rows(), roots);
         let owned: Vec<(u32, ProcessId)> = (table.rows().values())

@@ -38,6 +38,7 @@ pub use row::terminal_name;
 use super::facts::{Gap, Metrics, ProcessState};
 use crate::clock::Clock;
 use measure::Forest;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,9 @@ use std::time::Duration;
 /// The variable that marks the processes of one agent, and that its children inherit: it finds those that have cut
 /// every other tie (a new session, a dead parent).
 pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
+
+/// The tag of those that stand by an agent and are none of its processes, though they are in its session.
+pub const NOBODYS_TAG: &str = "none";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
@@ -199,6 +203,15 @@ pub fn lineage() -> std::io::Result<Lineage> {
     system::lineage()
 }
 
+/// Which process has this pid now, and the machine it is on, at the cost of reading nothing else.
+///
+/// # Errors
+/// There is none, or it may not be looked at.
+#[cfg(target_os = "linux")]
+pub fn identify(pid: u32) -> std::io::Result<(ProcessId, Machine)> {
+    system::identify(pid)
+}
+
 /// Whether one very process lives, asked without a table. What cannot be known counts as alive.
 pub fn may_live(id: ProcessId) -> bool {
     system::may_live(id)
@@ -265,6 +278,12 @@ impl Sampler {
     /// are of the last [`refresh`](Self::refresh); what a root was not asked for in one sample is forgotten.
     pub fn measure(&mut self, roots: &[ProcessId]) -> Vec<Reading> {
         self.forest.measure(&mut self.table, roots)
+    }
+
+    /// Learns which tags are recorded as whose, until it is told otherwise: a process that carries one belongs to that root
+    /// unless a nearer root is above it, also when nothing else is left of the tree.
+    pub fn know_tags(&mut self, tags: HashMap<String, ProcessId>) {
+        self.forest.know_tags(tags);
     }
 
     /// What can be seen here and what not.

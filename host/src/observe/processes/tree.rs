@@ -3,9 +3,12 @@
 //! The nearest root up the chain of parents has a process, and keeps it until it dies: a parent's end does not move it.
 //! One whose chain is already broken when it is first seen belongs to the tree that its process group's or session's
 //! leader is or was in, or else to the root that has the same [`AGENT_TAG`].
+//!
+//! A tag that is recorded as a root's (`headcount run` gives each of its agents one) is nobody else's. Where it ends on the way
+//! up, so does that root's tree: what stands above took an orphan in, and may itself belong to the agent that started this one.
 
 use super::row::{Row, Rows};
-use super::{AGENT_TAG, Details, ProcessId};
+use super::{AGENT_TAG, Details, NOBODYS_TAG, ProcessId};
 use std::collections::{HashMap, HashSet};
 
 /// Who belongs to whom, remembered from sample to sample.
@@ -20,6 +23,8 @@ pub(super) struct Attribution {
     sessions: HashMap<u32, Led>,
     /// The roots' tags, also of roots that have ended.
     tags: HashMap<String, ProcessId>,
+    /// The roots' tags by what is recorded.
+    recorded: HashMap<String, ProcessId>,
 }
 
 /// A process group or session in a tree.
@@ -33,6 +38,11 @@ struct Led {
 type Found = HashMap<u32, Option<ProcessId>>;
 
 impl Attribution {
+    /// Learns which tags are recorded as whose.
+    pub(super) fn know_tags(&mut self, tags: HashMap<String, ProcessId>) {
+        self.recorded = tags;
+    }
+
     /// Brings everything up to date with the table.
     pub(super) fn assign(&mut self, rows: &Rows, roots: &[ProcessId]) {
         let now: HashSet<ProcessId> = roots.iter().copied().collect();
@@ -132,7 +142,14 @@ impl Attribution {
                 break;
             }
             passed.push(id.pid);
+            if is_nobodys(row) {
+                break;
+            }
             owner = if self.roots.contains(&id) { Some(id) } else { self.owner(id) };
+            if owner.is_some() {
+                break;
+            }
+            owner = self.by_record(row).filter(|_| !parent_has_tag(rows, row));
             if owner.is_some() {
                 break;
             }
@@ -141,7 +158,18 @@ impl Attribution {
         owner
     }
 
+    /// The root whose tag this is by what is recorded.
+    fn by_record(&self, row: &Row) -> Option<ProcessId> {
+        if self.recorded.is_empty() {
+            return None;
+        }
+        self.recorded.get(tag(row)?).copied().filter(|root| self.roots.contains(root))
+    }
+
     fn by_other_ties(&self, row: &Row) -> Option<ProcessId> {
+        if is_nobodys(row) {
+            return None;
+        }
         let process = &row.process;
         let led = self.groups.get(&process.group).or_else(|| self.sessions.get(&process.session));
         // A tag that was there before the root is somebody else's: the root has inherited it.
@@ -181,6 +209,16 @@ fn row_of(rows: &Rows, id: ProcessId) -> Option<&Row> {
 
 fn alive(rows: &Rows, id: ProcessId) -> bool {
     row_of(rows, id).is_some()
+}
+
+/// Whether it says that it belongs to no agent.
+fn is_nobodys(row: &Row) -> bool {
+    tag(row) == Some(NOBODYS_TAG)
+}
+
+/// Whether the parent carries the same tag.
+fn parent_has_tag(rows: &Rows, row: &Row) -> bool {
+    ancestors(rows, row).nth(1).is_some_and(|parent| tag(parent) == tag(row))
 }
 
 fn tag(row: &Row) -> Option<&str> {

@@ -129,6 +129,7 @@ fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
             let key = format!("session[{at}].agent[{nth}]");
             match locator(&agent, folder, &key, &content.origins) {
                 Ok(process) => agents.push(DeclaredAgent {
+                    run: None,
                     name: agent.name,
                     specialization: agent.specialization,
                     process,

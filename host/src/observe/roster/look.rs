@@ -4,9 +4,10 @@ use super::bind::{Bindings, Found};
 use super::{DeclaredAgent, DeclaredSession, Source};
 use crate::names::{AgentName, SessionId};
 use crate::observe::census::{Census, Known};
-use crate::observe::facts::{ProcessState, SourceState};
-use crate::observe::processes::ProcessId;
+use crate::observe::facts::{ProcessState, Run, SourceState};
+use crate::observe::processes::{Liveness, ProcessId};
 use crate::observe::table::ProcessTable;
+use crate::store::runs::RunRecord;
 use std::collections::{HashMap, HashSet};
 
 /// All sources of declared agents.
@@ -38,6 +39,8 @@ pub struct Place {
     pub state: ProcessState,
     /// What is to be known about how its process was found, or not.
     pub note: Option<String>,
+    /// What is recorded of it, where it was run.
+    pub run: Option<Run>,
 }
 
 impl Rosters {
@@ -90,6 +93,12 @@ impl Rosters {
 }
 
 impl Declared {
+    /// The tags of the agents that were run, each with the agent's root.
+    pub fn tags(&self) -> HashMap<String, ProcessId> {
+        let tag = |place: &Place| Some((place.agent.run.as_ref()?.tag.clone(), place.known.as_ref()?.id));
+        self.agents.iter().filter_map(tag).collect()
+    }
+
     /// Takes up a session, or what the first source left unsaid about it.
     fn add_session(&mut self, new: &DeclaredSession) {
         match self.sessions.iter_mut().find(|session| session.id == new.id) {
@@ -118,7 +127,8 @@ impl Place {
             Found::NotSeen(why) => (None, ProcessState::NotLocal, Some(why)),
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
-        Self { session, agent, known, state, note }
+        let run = agent.run.as_ref().map(|record| recorded(record, table));
+        Self { session, agent, known, state, note, run }
     }
 
     /// Takes its process for itself, or leaves it to whom it was declared for before, and says so: what a process uses
@@ -132,5 +142,18 @@ impl Place {
         let why = format!("is process {}, which is declared as {name} in session {session}", id.pid);
         (self.known, self.state, self.note) = (None, ProcessState::NotLocal, Some(why.clone()));
         Some(why)
+    }
+}
+
+/// What a record says now. One that was to be started again is not, where nobody is left who would.
+fn recorded(record: &RunRecord, table: &impl ProcessTable) -> Run {
+    let keeper = ProcessId { pid: record.keeper_pid, start: record.keeper_start };
+    let is_kept = || matches!(table.state_of(keeper), Liveness::Alive | Liveness::Unreadable);
+    Run {
+        restarts: record.restarts,
+        restarted_at_ms: record.restarted_at_ms,
+        exit_code: record.exit_code,
+        ended_at_ms: record.ended_at_ms,
+        next_start_at_ms: record.next_start_at_ms.filter(|_| is_kept()),
     }
 }

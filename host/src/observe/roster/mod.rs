@@ -18,6 +18,7 @@ pub use registry::RegistrySource;
 
 use super::processes::{Machine, ProcessId};
 use crate::names::{AgentName, SessionId};
+use crate::store::runs::RunRecord;
 use regex::Regex;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub struct DeclaredAgent {
     pub process: Locator,
     /// When it was declared, Unix milliseconds.
     pub declared_at_ms: Option<u64>,
+    /// What is recorded of it, where `headcount run` started it.
+    pub run: Option<RunRecord>,
 }
 
 /// How a declared agent's root process is found.

@@ -3,21 +3,23 @@
 use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
 use crate::observe::processes::{Machine, ProcessId};
 use crate::store::Store;
+use crate::store::StoreError;
 use crate::store::registry::Registration;
+use crate::store::runs::RunRecord;
 use std::sync::Arc;
 
 /// The registry as a source.
 #[derive(Debug)]
 pub struct RegistrySource {
     store: Arc<Store>,
-    last: Vec<Registration>,
+    last: (Vec<Registration>, Vec<RunRecord>),
     roster: Arc<Roster>,
 }
 
 impl RegistrySource {
     /// A source that has not read the registry yet.
     pub fn new(store: Arc<Store>) -> Self {
-        Self { store, last: Vec::new(), roster: Arc::default() }
+        Self { store, last: Default::default(), roster: Arc::default() }
     }
 }
 
@@ -27,11 +29,11 @@ impl Source for RegistrySource {
     }
 
     fn read(&mut self) -> (Arc<Roster>, Option<String>) {
-        let error = match self.store.list() {
-            Ok(registrations) if registrations == self.last => None,
-            Ok(registrations) => {
-                self.roster = Arc::new(roster(&registrations));
-                self.last = registrations;
+        let error = match self.registered() {
+            Ok(registered) if registered == self.last => None,
+            Ok(registered) => {
+                self.roster = Arc::new(roster(&registered.0, &registered.1));
+                self.last = registered;
                 None
             }
             Err(error) => Some(error.to_string()),
@@ -40,8 +42,15 @@ impl Source for RegistrySource {
     }
 }
 
+impl RegistrySource {
+    /// All agents, and what is recorded of those that were run.
+    fn registered(&self) -> Result<(Vec<Registration>, Vec<RunRecord>), StoreError> {
+        Ok((self.store.list()?, self.store.runs()?))
+    }
+}
+
 /// The registrations as a roster. The oldest of a session's registrations says whose the session is.
-fn roster(registrations: &[Registration]) -> Roster {
+fn roster(registrations: &[Registration], runs: &[RunRecord]) -> Roster {
     let mut sessions: Vec<DeclaredSession> = Vec::new();
     for registration in registrations {
         let at = sessions.iter().position(|session| session.id == registration.session_id).unwrap_or_else(|| {
@@ -57,12 +66,14 @@ fn roster(registrations: &[Registration]) -> Roster {
             session.declared_at_ms = Some(registration.registered_at_ms);
             session.owner = Some(registration.owner.clone());
         }
-        session.agents.push(agent(registration));
+        session.agents.push(agent(registration, runs));
     }
     Roster { sessions, written_at_ms: None }
 }
 
-fn agent(registration: &Registration) -> DeclaredAgent {
+fn agent(registration: &Registration, runs: &[RunRecord]) -> DeclaredAgent {
+    let is_its =
+        |run: &&RunRecord| run.session_id == registration.session_id && run.agent_name == registration.agent_name;
     let process = match &registration.process {
         None => Locator::Elsewhere,
         Some(process) => Locator::Exactly {
@@ -75,5 +86,6 @@ fn agent(registration: &Registration) -> DeclaredAgent {
         specialization: registration.specialization.clone(),
         process,
         declared_at_ms: Some(registration.registered_at_ms),
+        run: runs.iter().find(is_its).cloned(),
     }
 }

@@ -223,7 +223,7 @@ pub fn gap<'a>(agent: &'a Agent, field: &str) -> Option<&'a str> {
 /// A declared agent.
 pub fn agent(name: &str, process: Locator) -> DeclaredAgent {
     let specialization = Some(format!("{name} work"));
-    DeclaredAgent { name: AgentName::parse(name).unwrap(), specialization, process, declared_at_ms: None }
+    DeclaredAgent { name: AgentName::parse(name).unwrap(), specialization, process, declared_at_ms: None, run: None }
 }
 
 /// A session with these agents.

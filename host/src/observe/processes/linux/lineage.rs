@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use crate::observe::processes::identity::MOST_ANCESTORS;
-use crate::observe::processes::{Ancestor, Lineage, ProcessId};
+use crate::observe::processes::{Ancestor, Lineage, Machine, ProcessId};
 use nix::errno::Errno;
 use std::io;
 use std::path::Path;
@@ -26,9 +26,20 @@ pub(in crate::observe::processes) fn lineage() -> io::Result<Lineage> {
     Ok(Lineage { machine, ancestors })
 }
 
-/// Whether one very process lives, as far as this user may know.
+/// Which process has this pid now.
+pub(in crate::observe::processes) fn identify(pid: u32) -> io::Result<(ProcessId, Machine)> {
+    let mut files = Files::open(Path::new("/proc"))?;
+    let start = files.stat(pid)?.start;
+    Ok((ProcessId { pid, start }, files.machine()))
+}
+
+/// Whether one very process lives, as far as this user may know. One that has ended and was not waited for does not.
 pub(in crate::observe::processes) fn may_live(id: ProcessId) -> bool {
-    let found = Files::open(Path::new("/proc")).and_then(|mut files| Ok(files.stat(id.pid)?.start == id.start));
+    let lives = |mut files: Files| {
+        let stat = files.stat(id.pid)?;
+        Ok(stat.start == id.start && !matches!(stat.state, b'Z' | b'X'))
+    };
+    let found = Files::open(Path::new("/proc")).and_then(lives);
     found.unwrap_or_else(|error| !matches!(error, Errno::ENOENT | Errno::ESRCH))
 }
 
@@ -54,6 +65,11 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         let start = Files::open(Path::new("/proc")).unwrap().stat(pid).unwrap().start;
+        let zombie = || Files::open(Path::new("/proc")).unwrap().stat(pid).unwrap().state == b'Z';
+        while !zombie() {
+            std::thread::yield_now();
+        }
+        assert!(!may_live(ProcessId { pid, start }), "nobody has waited for it");
         child.wait().unwrap();
         assert!(!may_live(ProcessId { pid, start }));
     }

@@ -28,7 +28,7 @@ use crate::clock::{Clock, Moment};
 use clock::Time;
 use details::Reader;
 use files::{Files, reason};
-pub(super) use lineage::{lineage, may_live};
+pub(super) use lineage::{identify, lineage, may_live};
 use nix::errno::Errno;
 use nix::unistd::{SysconfVar, sysconf};
 use rows::{newcomer, renew, state};

@@ -1,9 +1,9 @@
 //! Whose a process is.
 
 use super::{row, table, tagged};
-use crate::observe::processes::ProcessId;
 use crate::observe::processes::row::{Row, Rows};
 use crate::observe::processes::tree::Attribution;
+use crate::observe::processes::{NOBODYS_TAG, ProcessId};
 
 const ROOT: ProcessId = ProcessId { pid: 100, start: 10 };
 
@@ -135,4 +135,50 @@ fn a_nested_agent_is_a_tree_of_its_own() {
     assert_eq!(owners(&mut attribution, &rows, &[ROOT, nested]), expected);
     // And given up, it returns it.
     assert_eq!(owners(&mut attribution, &rows, &[ROOT])[3], (103, Some(100)));
+}
+
+/// What `headcount run` records of a root: its tag is nobody else's.
+fn recorded(tag: &str, root: ProcessId) -> Attribution {
+    let mut attribution = Attribution::default();
+    attribution.know_tags([(tag.to_owned(), root)].into());
+    attribution
+}
+
+#[test]
+fn a_recorded_tag_finds_orphans_when_nothing_else_of_the_agent_is_left() {
+    // The orphan is older than the root: an agent that was started again has the same tag.
+    let rows = table([tagged(row(102, 1, 5), "t"), row(103, 102, 6), tagged(row(104, 1, 6), "other")]);
+    let found = owners(&mut recorded("t", ROOT), &rows, &[ROOT]);
+    assert_eq!(found, [(102, Some(100)), (103, Some(100)), (104, None)]);
+    let found = owners(&mut recorded("t", ROOT), &rows, &[]);
+    assert_eq!(found, [(102, None), (103, None), (104, None)], "it is no root now");
+}
+
+#[test]
+fn an_orphan_of_an_agent_that_another_agent_runs_is_not_the_others() {
+    const INNER: ProcessId = ProcessId { pid: 120, start: 20 };
+    // 110 is the keeper that the outer agent has started: it takes in what the inner agent leaves behind.
+    let rows = table([
+        tagged(row(100, 1, 10), "outer"),
+        tagged(row(110, 100, 15), "outer"),
+        tagged(row(120, 110, 20), "inner"),
+        tagged(row(121, 120, 21), "inner"),
+        tagged(row(130, 110, 22), "inner"),
+        row(131, 130, 23),
+    ]);
+    let found = owners(&mut recorded("inner", INNER), &rows, &[ROOT, INNER]);
+    let inner = [(120, Some(120)), (121, Some(120)), (130, Some(120)), (131, Some(120))];
+    assert_eq!(found, [&[(100, Some(100)), (110, Some(100))], &inner[..]].concat());
+}
+
+#[test]
+fn what_says_that_it_is_nobodys_belongs_to_nobody() {
+    let rows = table([
+        grouped(100, 1, 10, 100, 100),
+        tagged(grouped(101, 1, 11, 101, 100), NOBODYS_TAG),
+        tagged(grouped(102, 101, 12, 100, 100), NOBODYS_TAG),
+        grouped(103, 1, 12, 100, 100),
+    ]);
+    let found = owners(&mut Attribution::default(), &rows, &[ROOT]);
+    assert_eq!(found, [(100, Some(100)), (101, None), (102, None), (103, Some(100))]);
 }

@@ -1,0 +1,359 @@
+//! The front: the process that the user started, and that stands for the agent where it was started.
+//!
+//! It passes on keys, output and signals, stops and goes on as the agent does, and ends as it ended. If the keeper is killed,
+//! its children come to this process, which then does its work too.
+
+use super::children::{self, Change};
+use super::ending::Ending;
+use super::keeper::let_go;
+use super::line::{self, Line};
+use super::order::{News, Order, Phase, State};
+use super::signals::{Caught, PASSED_ON, Signals, die_of, hear_of_children, send};
+use super::stage::{CANNOT_START, PROGRAM};
+use super::supervisor::Supervisor;
+use super::terminal::Terminals;
+use crate::clock::SystemClock;
+use nix::sys::signal::{Signal, raise};
+use rustix::event::{PollFd, PollFlags};
+use std::ffi::OsString;
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+/// How often a process in the background looks whether it was brought to the foreground: nothing tells it.
+const BACKGROUND: Duration = Duration::from_millis(200);
+
+/// Runs `command` as `order` says. Comes back with its exit code, or ends as it did.
+///
+/// # Errors
+/// When nothing can be started.
+pub fn run(order: Order, command: Vec<OsString>) -> io::Result<ExitCode> {
+    hear_of_children()?;
+    let signals = Signals::take()?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let terminals = order.terminal.then(Terminals::new).transpose()?;
+    let link = Line::new()?;
+    rustix::io::ioctl_fionbio(&link.reader, true)?;
+    let keeper = start_keeper(&order, &command, terminals.as_ref(), &link)?;
+    let mut front = Front {
+        signals,
+        link: link.reader,
+        said: Vec::new(),
+        keeper: Some(keeper),
+        state: State { phase: Phase::Beginning, restart: order.restart.clone(), recorded: false },
+        supervision: None,
+        terminals,
+        order,
+        command,
+        unclaimed: None,
+        stopped: false,
+        outcome: None,
+    };
+    // Held until the keeper has opened it: it opens it by this process's number for it.
+    let held = link.writer;
+    let outcome = front.stand(held);
+    drop(front);
+    match outcome? {
+        Outcome::Ended(ending) => {
+            if let Some(signal) = ending.signal() {
+                die_of(signal);
+            }
+            Ok(ExitCode::from(ending.exit_code()))
+        }
+        Outcome::Refused(why, code) => {
+            anstream::eprintln!("headcount: {why}");
+            Ok(ExitCode::from(code))
+        }
+    }
+}
+
+/// What came of the run.
+#[derive(Debug, Clone)]
+enum Outcome {
+    /// The agent has ended so.
+    Ended(Ending),
+    /// Nothing was started: why, and what to exit with.
+    Refused(String, u8),
+}
+
+struct Front {
+    order: Order,
+    command: Vec<OsString>,
+    signals: Signals,
+    /// What the keeper says, and the part of it that is no whole line yet.
+    link: PipeReader,
+    said: Vec<u8>,
+    /// The keeper's pid while it lives.
+    keeper: Option<u32>,
+    /// Where the run stands, as the keeper has said last.
+    state: State,
+    /// The keeper's work, once it is this process's, and what is new of it.
+    supervision: Option<(Supervisor, Receiver<News>)>,
+    terminals: Option<Terminals>,
+    /// What became of the agent before it was known that its keeper is gone.
+    unclaimed: Option<(u32, Change)>,
+    /// Whether the agent was stopped, and this process is to be.
+    stopped: bool,
+    outcome: Option<Outcome>,
+}
+
+impl Front {
+    /// Does its part until the run is over.
+    fn stand(&mut self, held: io::PipeWriter) -> io::Result<Outcome> {
+        let mut held = Some(held);
+        loop {
+            self.wait()?;
+            self.take_signals()?;
+            self.take_changes()?;
+            if let Some((supervisor, _)) = &mut self.supervision {
+                supervisor.start_again();
+            }
+            self.take_news()?;
+            if self.state.phase != Phase::Beginning {
+                held = None;
+            }
+            if let Some(outcome) = self.outcome.take() {
+                drop(held);
+                self.finish()?;
+                return Ok(outcome);
+            }
+            if std::mem::take(&mut self.stopped) {
+                self.stop();
+            }
+        }
+    }
+
+    /// Waits for whatever comes next. Keys are passed on here.
+    fn wait(&mut self) -> io::Result<()> {
+        let due = self.supervision.as_ref().and_then(|(supervisor, _)| supervisor.due_in());
+        let mut keys = false;
+        let mut patience = due;
+        let runs = self.runs();
+        if let Some(terminals) = self.terminals.as_mut().filter(|_| runs) {
+            if terminals.waits_for_foreground() {
+                terminals.take();
+            }
+            if terminals.waits_for_foreground() {
+                patience = Some(due.unwrap_or(BACKGROUND).min(BACKGROUND));
+            }
+        }
+        {
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            if self.keeper.is_some() {
+                fds.push(PollFd::new(&self.link, PollFlags::IN));
+            }
+            let own = fds.len();
+            fds.extend(self.terminals.as_ref().and_then(Terminals::interests));
+            line::wait(&mut fds, patience)?;
+            keys |= fds.get(own).is_some_and(|fd| !fd.revents().is_empty());
+        }
+        if let Some(terminals) = self.terminals.as_mut().filter(|_| keys) {
+            terminals.pass_keys();
+        }
+        Ok(())
+    }
+
+    fn take_signals(&mut self) -> io::Result<()> {
+        while let Some(caught) = self.signals.next()? {
+            match caught.signal {
+                Signal::SIGWINCH => self.terminals.iter().for_each(Terminals::resize),
+                Signal::SIGCONT => self.go_on(),
+                signal if PASSED_ON.contains(&signal) => self.pass_on(caught),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a signal on. What the kernel sends because of the caller's terminal it sends to all who run there: an agent without
+    /// a terminal of its own has it already.
+    fn pass_on(&mut self, caught: Caught) {
+        let to_all = caught.by_kernel && self.terminals.is_none();
+        let me = std::process::id();
+        if caught.signal == Signal::SIGTSTP && caught.sender != me && !self.runs() {
+            // There is no agent that could be stopped.
+            self.stopped = true;
+            return;
+        }
+        match (&mut self.supervision, self.keeper) {
+            _ if caught.sender == me && !caught.by_kernel => {}
+            (Some((supervisor, _)), _) if to_all => supervisor.heard(caught),
+            (Some((supervisor, _)), _) => supervisor.relayed(caught.signal),
+            (None, Some(keeper)) if !to_all => send(keeper.cast_signed(), caught.signal),
+            (None, _) => {}
+        }
+    }
+
+    fn runs(&self) -> bool {
+        matches!(self.state.phase, Phase::Running(_))
+    }
+
+    fn go_on(&mut self) {
+        if self.runs() {
+            self.terminals.iter_mut().for_each(Terminals::take);
+        }
+        match (&mut self.supervision, self.keeper) {
+            (Some((supervisor, _)), _) => supervisor.go_on(),
+            (None, Some(keeper)) => send(keeper.cast_signed(), Signal::SIGCONT),
+            (None, None) => {}
+        }
+    }
+
+    /// Stops as the agent was stopped, so that the user's shell goes on.
+    fn stop(&mut self) {
+        if let Some(terminals) = &mut self.terminals {
+            terminals.settle();
+            terminals.give_back();
+            // In the caller's terminal, the key would have stopped all of the process group.
+            send(0, Signal::SIGTSTP);
+        }
+        let _ = raise(Signal::SIGSTOP);
+    }
+
+    fn take_changes(&mut self) -> io::Result<()> {
+        loop {
+            let agent = self.supervision.as_ref().and_then(|(supervisor, _)| supervisor.agent());
+            let Some((pid, change)) = children::next(agent) else { return Ok(()) };
+            match &mut self.supervision {
+                _ if self.keeper == Some(pid) => self.keeper_changed(pid, change)?,
+                Some((supervisor, _)) => supervisor.hear(pid, change),
+                None if self.state.phase == Phase::Running(pid) => self.unclaimed = Some((pid, change)),
+                // An orphan of the agent, whose keeper ends.
+                None => {}
+            }
+        }
+    }
+
+    fn keeper_changed(&mut self, keeper: u32, change: Change) -> io::Result<()> {
+        match change {
+            // Nobody wants that: who stops the agent stops the agent.
+            Change::Stopped => send(keeper.cast_signed(), Signal::SIGCONT),
+            Change::Continued => {}
+            Change::Ended(_) => {
+                self.take_news()?;
+                self.keeper = None;
+                self.take_over()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what the keeper did, where that has ended before its work has.
+    fn take_over(&mut self) -> io::Result<()> {
+        match self.state.phase {
+            _ if self.outcome.is_some() => return Ok(()),
+            Phase::Over(ending) => {
+                self.outcome = Some(Outcome::Ended(ending));
+                return Ok(());
+            }
+            Phase::Beginning => {
+                let why = "the agent was not started: the process that was to start it has ended".to_owned();
+                self.outcome = Some(Outcome::Refused(why, CANNOT_START));
+                return Ok(());
+            }
+            Phase::Running(_) | Phase::Waiting(_) => {}
+        }
+        let (sender, news) = mpsc::channel();
+        let tell = Box::new(move |new| {
+            // The receiver lives as long as this process.
+            let _ = sender.send(new);
+        });
+        let master = self.terminals.as_ref().map(|terminals| terminals.master().try_clone()).transpose()?;
+        let (order, command) = (self.order.clone(), self.command.clone());
+        let clock = Arc::new(SystemClock::default());
+        let mut supervisor = Supervisor::adopting(order, command, master, clock, tell, self.state.clone());
+        if let Some((pid, change)) = self.unclaimed.take() {
+            supervisor.hear(pid, change);
+        }
+        self.supervision = Some((supervisor, news));
+        Ok(())
+    }
+
+    /// Takes what the keeper has said, or the own supervisor.
+    fn take_news(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 4096];
+        while self.keeper.is_some() {
+            match self.link.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(count) => self.said.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        while let Some(end) = self.said.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.said.drain(..=end).collect();
+            self.hear(serde_json::from_slice(&line)?)?;
+        }
+        let own: Vec<News> = self.supervision.iter().flat_map(|(_, news)| news.try_iter()).collect();
+        own.into_iter().try_for_each(|new| self.hear(new))
+    }
+
+    fn hear(&mut self, news: News) -> io::Result<()> {
+        match news {
+            News::State(state) => {
+                let begins = self.state.phase == Phase::Beginning;
+                if let Phase::Over(ending) = state.phase {
+                    self.outcome = Some(Outcome::Ended(ending));
+                }
+                self.state = state;
+                if begins {
+                    self.begins()?;
+                }
+                if let (Phase::Waiting(_), Some(terminals)) = (&self.state.phase, &mut self.terminals) {
+                    // Keys are this process's again: Ctrl-C gives up.
+                    terminals.settle();
+                    terminals.give_back();
+                }
+            }
+            News::Stopped => self.stopped = true,
+            News::Continued => self.stopped = false,
+            News::Refused(why, code) => self.outcome = Some(Outcome::Refused(why, code)),
+        }
+        Ok(())
+    }
+
+    /// The agent runs, or is about to.
+    fn begins(&mut self) -> io::Result<()> {
+        match &mut self.terminals {
+            Some(terminals) => terminals.begin(),
+            None if self.order.restart.is_none() => let_go(),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows what the agent has written before it ended. Who sends a signal meanwhile wants no more of it.
+    fn finish(&mut self) -> io::Result<()> {
+        let Some(terminals) = &mut self.terminals else { return Ok(()) };
+        if let Some(ended) = terminals.finish() {
+            loop {
+                let mut fds = [PollFd::new(&ended, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+                line::wait(&mut fds, None)?;
+                if line::is_ready(&fds[0]) {
+                    break;
+                }
+                let asked = self.signals.next()?;
+                if asked.is_some_and(|caught| super::ending::REQUESTS.contains(&(caught.signal as i32))) {
+                    break;
+                }
+            }
+        }
+        terminals.give_back();
+        Ok(())
+    }
+}
+
+fn start_keeper(order: &Order, command: &[OsString], terminals: Option<&Terminals>, link: &Line) -> io::Result<u32> {
+    let mut keeper = Command::new(PROGRAM);
+    keeper.arg0("headcount").arg("keep").arg(&order.state).arg(serde_json::to_string(order)?);
+    keeper.arg(std::process::id().to_string()).arg(line::number(&link.writer).to_string());
+    keeper.arg("--").args(command);
+    if let Some(terminals) = terminals {
+        let master: OwnedFd = terminals.master().try_clone()?;
+        keeper.stdin(Stdio::from(master));
+    }
+    Ok(keeper.spawn()?.id())
+}

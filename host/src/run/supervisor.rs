@@ -1,0 +1,300 @@
+//! Starts the agent, sees its end, writes it down, and starts it again: the work of the keeper, and of the front once the
+//! keeper is gone.
+
+use super::children::{Change, bury};
+use super::ending::{Ending, REQUESTS};
+use super::order::{News, Order, Phase, State};
+use super::record::Record;
+use super::signals::{Caught, send};
+use super::stage::{CANNOT_START, Stage, Stdio3, exit_code, sentence};
+use crate::clock::Clock;
+use nix::sys::signal::Signal;
+use rustix::termios::tcgetpgrp;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The exit code where a name is somebody else's: the command line makes no sense (`EX_USAGE`).
+const TAKEN: u8 = 64;
+
+/// An end within so long of a SIGINT was asked for. Later it was not: agents go on after one, which only interrupts them.
+const INTERRUPTED: Duration = Duration::from_secs(10);
+
+/// A signal that was sent to the whole process group has come to its members within so long.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// Runs an agent.
+pub struct Supervisor {
+    order: Order,
+    command: Vec<OsString>,
+    clock: Arc<dyn Clock>,
+    record: Record,
+    /// The other side of the agent's terminal.
+    master: Option<OwnedFd>,
+    state: State,
+    /// When the agent was last started, on the steady clock.
+    started: Duration,
+    /// When it is to be started again.
+    due: Option<Duration>,
+    /// Whether it was asked to end for good, or until when an end counts as asked for.
+    asked_until: Option<Duration>,
+    /// When this process itself was sent a signal.
+    heard: HashMap<Signal, Duration>,
+    stopped: bool,
+    /// Takes what is new.
+    tell: Box<dyn FnMut(News)>,
+}
+
+impl Supervisor {
+    /// One that has started nothing yet.
+    pub fn new(
+        order: Order,
+        command: Vec<OsString>,
+        master: Option<OwnedFd>,
+        clock: Arc<dyn Clock>,
+        tell: Box<dyn FnMut(News)>,
+    ) -> Self {
+        let state = State { phase: Phase::Beginning, restart: order.restart.clone(), recorded: false };
+        Self::going_on(order, command, master, clock, tell, state)
+    }
+
+    /// One that goes on from where another has ended. Its children are this process's now.
+    pub fn adopting(
+        order: Order,
+        command: Vec<OsString>,
+        master: Option<OwnedFd>,
+        clock: Arc<dyn Clock>,
+        tell: Box<dyn FnMut(News)>,
+        state: State,
+    ) -> Self {
+        let mut it = Self::going_on(order, command, master, clock, tell, state);
+        it.record.kept_by_me();
+        if matches!(it.state.phase, Phase::Waiting(_)) {
+            it.due = Some(it.clock.now().steady);
+        }
+        it
+    }
+
+    fn going_on(
+        order: Order,
+        command: Vec<OsString>,
+        master: Option<OwnedFd>,
+        clock: Arc<dyn Clock>,
+        tell: Box<dyn FnMut(News)>,
+        state: State,
+    ) -> Self {
+        let record = Record::new(&order, Arc::clone(&clock), state.recorded);
+        let started = clock.now().steady;
+        Self {
+            order,
+            command,
+            clock,
+            record,
+            master,
+            state,
+            started,
+            due: None,
+            asked_until: None,
+            heard: HashMap::new(),
+            stopped: false,
+            tell,
+        }
+    }
+
+    /// Starts the agent for the first time. `None`: it was not, and why was told.
+    pub fn begin(&mut self) -> Option<()> {
+        let stage = match self.stage() {
+            Ok(stage) => stage,
+            Err(error) => return self.refuse(format!("the agent cannot be started: {error}"), CANNOT_START),
+        };
+        if let Err(taken) = self.record.begin(&self.order, stage.pid) {
+            return self.refuse(taken, TAKEN);
+        }
+        self.runs(stage.pid);
+        if let Err(error) = stage.go() {
+            self.record.forget();
+            let program = self.command.first().map(Path::new).unwrap_or(Path::new(""));
+            return self.refuse(sentence(program, &error), exit_code(&error));
+        }
+        Some(())
+    }
+
+    fn refuse(&mut self, why: String, code: u8) -> Option<()> {
+        self.state.phase = Phase::Over(Ending(code.into()));
+        (self.tell)(News::Refused(why, code));
+        None
+    }
+
+    fn stage(&self) -> std::io::Result<Stage> {
+        let stdio = match &self.master {
+            None => Stdio3::Callers,
+            Some(master) => Stdio3::Terminal { master, stderr: self.order.terminal_stderr },
+        };
+        Stage::start(&self.command, &self.order.tag, &self.order.blocked, stdio)
+    }
+
+    /// Told before the agent is: whoever takes over must know of it.
+    fn runs(&mut self, pid: u32) {
+        self.started = self.clock.now().steady;
+        self.due = None;
+        self.stopped = false;
+        self.enter(Phase::Running(pid));
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.state.phase = phase;
+        self.state.recorded = self.record.is_written();
+        (self.tell)(News::State(self.state.clone()));
+    }
+
+    /// The agent's process, while it runs.
+    pub fn agent(&self) -> Option<u32> {
+        match self.state.phase {
+            Phase::Running(pid) => Some(pid),
+            _ => None,
+        }
+    }
+
+    /// How it ended for good.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state.phase, Phase::Over(_))
+    }
+
+    /// How long until [`start_again`](Self::start_again) has something to do.
+    pub fn due_in(&self) -> Option<Duration> {
+        self.due.map(|due| due.saturating_sub(self.clock.now().steady))
+    }
+
+    /// Takes what became of a child. Those that are not the agent are orphans of its, and were only to be waited for.
+    pub fn hear(&mut self, pid: u32, change: Change) {
+        if self.agent() != Some(pid) {
+            return;
+        }
+        match change {
+            Change::Ended(ending) => self.ended(pid, ending),
+            Change::Stopped => {
+                self.stopped = true;
+                (self.tell)(News::Stopped);
+            }
+            Change::Continued => {
+                self.stopped = false;
+                (self.tell)(News::Continued);
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: u32, ending: Ending) {
+        let now = self.clock.now().steady;
+        let asked = self.asked_until.take().is_some_and(|until| now <= until);
+        let again_in = match &mut self.state.restart {
+            Some(backoff) if ending.is_failure() && !asked => backoff.next(now.saturating_sub(self.started)),
+            _ => None,
+        };
+        self.record.ended(ending, again_in);
+        bury(pid);
+        self.due = again_in.map(|wait| now + wait);
+        self.enter(if again_in.is_some() { Phase::Waiting(ending) } else { Phase::Over(ending) });
+    }
+
+    /// Starts the agent again where that is due. Where it cannot be, it has failed once more.
+    pub fn start_again(&mut self) {
+        if !matches!(self.due_in(), Some(Duration::ZERO)) {
+            return;
+        }
+        match self.stage() {
+            Ok(stage) => {
+                self.record.started_again(stage.pid);
+                self.runs(stage.pid);
+                if let Err(error) = stage.go() {
+                    // The stage ends with the code that says so, and is seen to.
+                    tracing::warn!("the agent cannot be started again: {error}");
+                }
+            }
+            Err(error) => {
+                tracing::warn!("the agent cannot be started again: {error}");
+                let now = self.clock.now().steady;
+                let wait = self.state.restart.as_mut().and_then(|backoff| backoff.next(Duration::ZERO));
+                let ending = Ending(CANNOT_START.into());
+                self.record.ended(ending, wait);
+                self.due = wait.map(|wait| now + wait);
+                self.enter(if wait.is_some() { Phase::Waiting(ending) } else { Phase::Over(ending) });
+            }
+        }
+    }
+
+    /// Takes a signal that was sent to this process itself. In the caller's process group the agent has it too, so that it is not
+    /// passed on; but it says what is wanted.
+    pub fn heard(&mut self, caught: Caught) {
+        if self.master.is_none() {
+            self.heard.insert(caught.signal, self.clock.now().steady);
+            self.wanted(caught.signal);
+        }
+    }
+
+    /// Takes a signal that is to reach the agent, and passes it on unless it has come to the whole process group: then the agent
+    /// has it already.
+    pub fn relayed(&mut self, signal: Signal) {
+        let now = self.clock.now().steady;
+        let has_it = self.heard.remove(&signal).is_some_and(|at| now.saturating_sub(at) <= TOGETHER);
+        self.wanted(signal);
+        if !has_it {
+            self.pass_on(signal);
+        }
+    }
+
+    /// What a signal says of what the user wants.
+    fn wanted(&mut self, signal: Signal) {
+        if !REQUESTS.contains(&(signal as i32)) {
+            return;
+        }
+        if let Phase::Waiting(_) = self.state.phase {
+            // Nothing runs that could be asked, and nothing is to be started.
+            if let Phase::Waiting(last) = self.state.phase {
+                self.record.ended(last, None);
+            }
+            self.due = None;
+            self.enter(Phase::Over(Ending(-(signal as i32))));
+            return;
+        }
+        let now = self.clock.now().steady;
+        let until = if signal == Signal::SIGINT { now + INTERRUPTED } else { Duration::MAX };
+        self.asked_until = self.asked_until.max(Some(until));
+    }
+
+    fn pass_on(&self, signal: Signal) {
+        let Some(agent) = self.agent() else { return };
+        let agent = agent.cast_signed();
+        let front_group = self.master.as_ref().and_then(|master| tcgetpgrp(master).ok());
+        let front_group = front_group.map(|group| group.as_raw_nonzero().get());
+        match (signal, front_group) {
+            // As a terminal does it that is closed or gets the key.
+            (Signal::SIGHUP, Some(group)) if group != agent => {
+                send(-group, signal);
+                send(agent, signal);
+            }
+            (Signal::SIGTSTP, Some(group)) => send(-group, signal),
+            _ => send(agent, signal),
+        }
+    }
+
+    /// Continues the agent if it was stopped.
+    pub fn go_on(&mut self) {
+        let Some(agent) = self.agent().filter(|_| self.stopped) else { return };
+        let agent = agent.cast_signed();
+        // In a terminal of its own it leads a group; in the caller's, the shell sees to the group.
+        send(if self.master.is_some() { -agent } else { agent }, Signal::SIGCONT);
+        let group = self.master.as_ref().and_then(|master| tcgetpgrp(master).ok());
+        if let Some(group) = group.map(|group| group.as_raw_nonzero().get()).filter(|group| *group != agent) {
+            send(-group, Signal::SIGCONT);
+        }
+    }
+}
+
+/// What this process exits with where it could not do its part.
+pub fn cannot_start() -> ExitCode {
+    ExitCode::from(CANNOT_START)
+}
