@@ -229,7 +229,7 @@ fn goose_works_from_a_question_to_the_answer() {
         (&json!("big"), &json!(40), &json!(25.0))
     );
     assert_eq!(work["output_tokens"], Value::Null);
-    assert_eq!(idle["metrics"]["unmeasured"]["output-tokens"], "none are recorded yet", "{idle:#}");
+    assert_eq!(idle["metrics"]["unmeasured"]["output_tokens"], "none are recorded yet", "{idle:#}");
 }
 
 #[test]
