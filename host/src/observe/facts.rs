@@ -239,6 +239,24 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Its fields, as gaps name them.
+    const FIELDS: [&str; 9] = [
+        "model",
+        "input-tokens",
+        "output-tokens",
+        "cache-read-tokens",
+        "cache-write-tokens",
+        "context-used-percent",
+        "current-tool",
+        "subagents",
+        "mcp-servers",
+    ];
+
+    /// Whether this is one of its fields.
+    pub fn has(field: &str) -> bool {
+        Self::FIELDS.contains(&field)
+    }
+
     /// What either says; where both do, the first counts.
     pub fn either(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         let (Some(first), Some(second)) = (&first, &second) else { return first.or(second) };

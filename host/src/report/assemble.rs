@@ -77,12 +77,13 @@ fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, Act
     }
 }
 
-/// Ended agents have nothing left to measure, and those without processes of their own no figures; all others should have no gap.
+/// Ended agents have nothing left to measure, and those without processes of their own no figures. What an agent does not record
+/// of its work has not failed to be read. All else should have no gap.
 fn partial(facts: &Snapshot, judgement: &Judgement) -> bool {
     let has_gap = |a: &facts::Agent| match a.process {
         ProcessState::Gone | ProcessState::Zombie => false,
-        ProcessState::NotLocal => a.unmeasured.iter().any(|gap| gap.field != "process"),
-        _ => !a.unmeasured.is_empty(),
+        ProcessState::NotLocal => a.unmeasured.iter().any(|gap| gap.field != "process" && !Usage::has(&gap.field)),
+        _ => a.unmeasured.iter().any(|gap| !Usage::has(&gap.field)),
     };
     judgement.verdict.is_none()
         || judgement.policies.iter().any(|p| p.mode == Mode::Enforce && p.outcome != Outcome::Verdict)

@@ -239,3 +239,14 @@ fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
     clean_facts(&mut facts);
     assert_eq!(facts, once);
 }
+
+#[test]
+fn what_an_agent_does_not_record_of_its_work_makes_no_report_partial() {
+    let partial = |field: &'static str| {
+        let gap = Gap { field: field.into(), reason: "not recorded".to_owned() };
+        let facts = snapshot(vec![facts::Agent { unmeasured: vec![gap], ..agent(1) }]);
+        of(&facts, &View::default()).partial
+    };
+    assert!(!partial("context-used-percent") && !partial("input-tokens"));
+    assert!(partial("cpu-percent") && partial("evidence") && partial("usage"));
+}
