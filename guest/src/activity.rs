@@ -4,7 +4,7 @@
 //! what the agent's own record or a hook says; then its transcript; then an upstream; then what its processes use.
 //! Within one rank the newest statement counts. No event tells of an interruption, so an event from before the end of a turn
 //! in the transcript counts no more. Waiting does not expire; work that is claimed but not to be seen for
-//! long is a stall.
+//! long is a stall. As long as the facts say that records are still to be read, processes are not asked in their place.
 //!
 //! A statement in an unknown word makes the activity unknown. It hides no problem, though: the checks go on by what is
 //! known without it, so that a word which nobody understands never makes an agent look healthier.
@@ -89,7 +89,8 @@ pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Fi
 /// When the last turn ended by the agent's transcript, if that is the last the transcript says. An end that is dated ahead
 /// is none: nobody can tell what came after it.
 fn turn_end(agent: &Agent, now_ms: u64) -> Option<u64> {
-    let transcript = agent.evidence.iter().filter(|evidence| evidence.source == Source::Transcript);
+    let is_known = |evidence: &&Evidence| evidence.source == Source::Transcript && evidence.claim != Claim::Unknown;
+    let transcript = agent.evidence.iter().filter(is_known);
     let last = transcript.rev().max_by_key(|evidence| evidence.at_ms.min(now_ms))?;
     let has_ended = matches!(last.claim, Claim::Idle | Claim::Finished | Claim::Failed);
     (has_ended && last.at_ms <= now_ms).then_some(last.at_ms)
@@ -216,8 +217,14 @@ fn observed<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> State<'a>
         failed: false,
     };
     let unknown = |why| State { inferred: false, ..inferred(Activity::Unknown, why, None) };
+    if agent.process == ProcessState::Stopped {
+        return stopped();
+    }
+    // What would say it is there and not read yet. Who is only quiet meanwhile need not be idle.
+    if let Some(why) = gap(agent, &["activity"]) {
+        return unknown(Why::NotMeasured(Some(why)));
+    }
     match agent.process {
-        ProcessState::Stopped => return stopped(),
         ProcessState::Unreadable => return unknown(Why::Unreadable),
         ProcessState::NotLocal => return unknown(Why::NotLocal(gap(agent, &["process"]))),
         _ => {}

@@ -162,7 +162,15 @@ mod linux {
             let program = Program { exe: Err(none()), argv: Ok(Vec::new()), cwd: Err(none()), env, uid: None };
             let processes = vec![(id, Arc::new(program))];
             let started_at_ms = self.now.unix_ms - 60_000;
-            self.subjects.push(Subject { kind: kind.into(), processes, started_at_ms, conversation: None });
+            self.subjects.push(Subject {
+                kind: kind.into(),
+                processes,
+                started_at_ms,
+                conversation: None,
+                open: Vec::new(),
+                children: Vec::new(),
+                calls: None,
+            });
             Ok(())
         }
 

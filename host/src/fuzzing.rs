@@ -16,6 +16,7 @@ pub const SYSTEM: &[Parser] = processes::PARSERS;
 /// Readers of texts that people write, of command lines, and of notes.
 pub const TEXTS: &[Parser] = &[
     ("hook-note", records::fuzzing::NOTES),
+    ("mcp-servers", records::fuzzing::SERVERS),
     ("config", |pieces| {
         text(pieces, |text| match check_toml::<Config>(text, Path::new("config.toml")) {
             Ok(checked) => format!("{:?}", checked.value),

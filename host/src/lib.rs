@@ -8,15 +8,17 @@
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
+//! | [`clients`] | the ledger of MCP clients |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
-//! | [`store`] | registry, audit log |
+//! | [`store`] | registry, audit log; the door to agents' databases |
 //! | [`config`], [`names`], [`clock`], [`files`], [`text`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted |
 
 pub mod authoring;
 pub mod cli;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod demo;

@@ -1,5 +1,6 @@
 //! From settings to a program that is ready to look: the one place where the parts are put together.
 
+use crate::clients::Ledger;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
@@ -8,7 +9,7 @@ use crate::monitor::{Decisions, Pace, Watcher};
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
 use crate::observe::records::hooks::Hooks;
-use crate::observe::records::{Codex, Copilot, Gemini, Qwen, Readers};
+use crate::observe::records::{Aider, Codex, Copilot, Cursor, Databases, Gemini, McpServers, Qwen, Readers};
 use crate::observe::roster::{FileSource, Given, RegistrySource, Source};
 use crate::observe::sessions::Owners;
 use crate::observe::{KindError, Observer};
@@ -191,6 +192,15 @@ impl Setup {
         Pace { tick: sampling.tick.0, idle_tick: sampling.idle_tick.0 }
     }
 
+    /// The ledger of clients, as a server writes it.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn ledger(&self) -> std::io::Result<Ledger> {
+        let keep = self.config().clients.keep.0;
+        Ledger::open(Arc::clone(&self.store), Arc::clone(&self.clock), self.dirs.state.clone(), keep)
+    }
+
     /// The audit log.
     pub fn audit(&self) -> Audit {
         Audit::open(&self.dirs.state, self.config().audit)
@@ -200,11 +210,15 @@ impl Setup {
 /// Who reads what agents say of themselves.
 fn readers(machine: &Machine, state: &Path) -> Readers {
     Readers::new(vec![
+        Box::<Aider>::default(),
         Box::<Claude>::default(),
         Box::<Codex>::default(),
         Box::<Copilot>::default(),
         Box::new(Qwen::new(machine.clone())),
-        Box::new(Gemini),
+        Box::<Gemini>::default(),
+        Box::<Cursor>::default(),
+        Box::<Databases>::default(),
+        Box::<McpServers>::default(),
         Box::new(Hooks::new(state, machine.clone())),
     ])
 }

@@ -1,6 +1,7 @@
 //! Waiting until somebody in a session needs somebody, as the command line and MCP clients do it alike.
 
-use crate::monitor::{Ended, Following, Monitor, Seen};
+use crate::monitor::{Ended, Following, Monitor, Seen, Tick};
+use crate::observe::facts::Agent;
 use crate::query::{self, QueryError};
 use crate::report::{AttentionReport, Mark, Need, SessionHealth, word};
 use schemars::JsonSchema;
@@ -23,11 +24,25 @@ pub struct Waiting {
     known: Mark,
     /// Who has left since the look before.
     left: Vec<Need>,
+    /// Who was there and is not, and may come back.
+    missing: Vec<Missing>,
     /// In how many looks in a row, all of which could see everything, the session was not there.
     absent: u32,
 }
 
-/// In so many looks a session must not be there to have ended: a roster that is written anew is empty for a moment.
+/// An agent that was there and is not.
+#[derive(Debug)]
+struct Missing {
+    /// What is to be told if it does not come back.
+    need: Need,
+    /// Its process, and when that started.
+    process: Option<(u32, Option<u64>)>,
+    /// In how many looks, all of which could see everything, it was not there.
+    looks: u32,
+}
+
+/// In so many looks a session or an agent must not be there to have ended or left: a roster that is written anew is empty for
+/// a moment, and a process that begins to run another program is nobody's.
 const ENDED_AFTER: u32 = 2;
 
 /// What came of waiting.
@@ -52,7 +67,7 @@ impl Waiting {
         let (tick, following) = monitor.follow().await?;
         let last = Arc::clone(query::find(&tick, asked)?);
         let known = since.unwrap_or_else(|| last.standing().quiet_mark());
-        Ok(Self { following, last, known, left: Vec::new(), absent: 0 })
+        Ok(Self { following, last, known, left: Vec::new(), missing: Vec::new(), absent: 0 })
     }
 
     /// Waits until somebody needs somebody, or the session ends. It may be dropped half way and called again.
@@ -67,8 +82,8 @@ impl Waiting {
                 return Ok(self.answer(needs, false, false));
             }
             let tick = self.following.next().await?;
+            let all_read = tick.sources.iter().all(|source| source.error.is_none());
             let Some(seen) = tick.session(self.session_id()) else {
-                let all_read = tick.sources.iter().all(|source| source.error.is_none());
                 self.absent = if all_read { self.absent + 1 } else { 0 };
                 if self.absent >= ENDED_AFTER {
                     return Ok(self.answer(vec![], false, true));
@@ -76,11 +91,34 @@ impl Waiting {
                 continue;
             };
             self.absent = 0;
-            self.left = seen.standing().left_since(self.last.standing());
-            // What has passed and comes again has begun anew.
-            self.known.keep_only(&seen.standing().mark());
+            self.left = self.left(seen, &tick, all_read);
+            if self.missing.is_empty() {
+                // What has passed and comes again has begun anew; what is missing may not have passed.
+                self.known.keep_only(&seen.standing().mark());
+            }
             self.last = Arc::clone(seen);
         }
+    }
+
+    /// Who has left for good, now that the session was `seen`.
+    fn left(&mut self, seen: &Seen, tick: &Tick, all_read: bool) -> Vec<Need> {
+        let process = |agent: &Agent| agent.process_id.map(|pid| (pid, agent.created_at_ms));
+        let before = &self.last.facts.agents;
+        let newly = seen.standing().left_since(self.last.standing()).into_iter().map(|need| {
+            let agent = before.iter().find(|agent| Some(&agent.id) == need.agent_id.as_ref());
+            Missing { process: agent.and_then(process), need, looks: 0 }
+        });
+        self.missing.extend(newly);
+        let anywhere = || tick.sessions.iter().flat_map(|session| &session.facts.agents);
+        self.missing.retain_mut(|missing| {
+            missing.looks += u32::from(all_read);
+            let is_back = missing.need.agent_id.as_deref().is_some_and(|id| seen.standing().has(id));
+            // One that was declared meanwhile, or is claimed by another session, is the same by another name.
+            let is_renamed = missing.process.is_some() && anywhere().any(|agent| process(agent) == missing.process);
+            !is_back && !is_renamed
+        });
+        let has_left = |missing: &mut Missing| missing.looks >= ENDED_AFTER;
+        self.missing.extract_if(.., has_left).map(|missing| missing.need).collect()
     }
 
     /// The answer where the time is over.

@@ -1,10 +1,10 @@
 //! `headcount hook`: what agents tell, whatever they send, and how they are brought to tell it.
 
+use crate::hooked::{Agent, shell_called};
 use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, start_of, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -165,61 +165,6 @@ fn who_mistypes_a_kind_at_a_terminal_is_told() {
     }
 }
 
-/// A shell of another name, which the kernel calls the process, too.
-fn shell_called(world: &World, name: &str) -> PathBuf {
-    let link = world.path("bin").join(name);
-    fs::create_dir_all(world.path("bin")).unwrap();
-    if !link.is_symlink() {
-        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
-    }
-    link
-}
-
-/// A shell that is taken for an agent of this kind, and runs hooks as its children: a line to its stdin is an event.
-struct Agent(Child);
-
-impl Agent {
-    fn start(world: &World, kind: &str) -> Self {
-        // The hooks in a shell of their own, as agents run them.
-        Self::running(world, kind, &format!("sh -c '\"{HEADCOUNT}\" hook {kind}; :'"))
-    }
-
-    /// One that passes each event to a command.
-    fn running(world: &World, kind: &str, command_of_hooks: &str) -> Self {
-        let project = world.path("shop");
-        headcount_tests::repository(&project);
-        let mut command = Command::new(shell_called(world, kind));
-        let script = format!("while read -r event; do printf %s \"$event\" | {command_of_hooks}; echo; done");
-        command.arg0(kind).args(["-c", &script]).current_dir(project);
-        command.env_clear().env("HOME", world.path("")).env("PATH", "/usr/bin:/bin");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Self(headcount_tests::spawn(&mut command))
-    }
-
-    /// Sends an event and waits until it is noted.
-    fn send(&mut self, event: &Value) {
-        writeln!(self.0.stdin.as_mut().unwrap(), "{event}").unwrap();
-        let mut line = [0];
-        std::io::Read::read_exact(self.0.stdout.as_mut().unwrap(), &mut line).unwrap();
-    }
-
-    /// What is said of its activity.
-    fn activity(&self, world: &World) -> Value {
-        let reports = world.run(&["status", "--json"]).json();
-        let agents = reports["reports"].as_array().unwrap().iter().flat_map(|r| r["agents"].as_array().unwrap());
-        let mine = agents.into_iter().find(|agent| agent["process_id"] == self.0.id());
-        mine.unwrap_or_else(|| panic!("{reports:#}"))["activity"].clone()
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        // It ends with its stdin.
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
     let world = World::new();
@@ -283,7 +228,7 @@ fn a_conversation_that_is_resumed_elsewhere_leaves_the_first_ones_question_as_it
 fn what_the_agent_records_later_than_its_event_counts() {
     let world = World::new();
     let mut agent = Agent::start(&world, "claude");
-    let pid = agent.0.id();
+    let pid = agent.pid();
     for (name, status, state) in [("PreToolUse", "idle", "idle"), ("PermissionRequest", "busy", "working")] {
         agent.send(&event(name));
         assert_eq!(agent.activity(&world)["decided_by"], "hook");
@@ -332,7 +277,7 @@ fn an_agent_that_another_one_drives_does_not_speak_for_it() {
     let inner = shell_called(&world, "claude");
     let hook = format!("{} -c '\"{HEADCOUNT}\" hook claude; :' x --input-format stream-json", inner.display());
     for kind in ["claude", "qwen"] {
-        let mut outer = Agent::running(&world, kind, &hook);
+        let mut outer = Agent::running(&world, kind, &hook, Path::new("/dev/null"), &[]);
         for name in ["PermissionRequest", "SessionEnd"] {
             outer.send(&event(name));
             assert_eq!(outer.activity(&world)["decided_by"], "process", "{kind} {name}");

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-const TOOLS: [&str; 5] =
-    ["get_session_status", "list_sessions", "wait_for_attention", "register_agent", "unregister_agent"];
+const TOOLS: [&str; 6] =
+    ["get_session_status", "list_sessions", "list_clients", "wait_for_attention", "register_agent", "unregister_agent"];
 
 /// A world with a session `shop` of one living agent and one that is gone.
 fn shop() -> (World, headcount::demo::stand_in::StandIn, std::path::PathBuf) {
@@ -66,6 +66,8 @@ fn each_tool_answers_as_its_schema_says() {
                 true,
             ),
             ("list_sessions", json!({}), true),
+            ("list_clients", json!({}), true),
+            ("list_clients", json!({"state": "all", "limit": null, "cursor": null}), true),
             ("wait_for_attention", json!({"session_id": "shop"}), true),
             ("wait_for_attention", json!({"session_id": "shop", "since": null, "timeout_s": 5}), true),
             ("register_agent", declared, false),

@@ -154,6 +154,14 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Ends the server in the midst of what it does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         drop(self.input.take());

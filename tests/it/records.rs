@@ -1,6 +1,6 @@
 //! What agents record of themselves, from their files to the report.
 
-use crate::world::{HEADCOUNT, World, agent, start_of, until};
+use crate::world::{HEADCOUNT, World, agent, descendants, start_of, until};
 use headcount::demo::stand_in::{Behaviour, StandIn};
 use serde_json::{Value, json};
 use std::fs;
@@ -202,4 +202,33 @@ fn what_a_record_says_cannot_disturb_a_terminal() {
     let report = claude.report();
     assert_eq!(report["activity"]["reason"], "unknown word \"evilx\"", "{report:#}");
     assert_eq!((&report["work"]["model"], &report["work"]["current_tool"]), (&"evilx".into(), &"evilx".into()));
+}
+
+#[test]
+fn what_an_agent_says_of_its_work_is_in_the_report_and_in_the_table() {
+    let claude = Claude::start(Behaviour::Busy);
+    until("it has children", || descendants(claude.process.pid()).len() >= 2);
+    claude.says(&json!({"status": "busy"}));
+    let answer = |id: &str, model: &str, input: u64, output: u64| {
+        let usage = json!({"input_tokens": input, "output_tokens": output, "cache_read_input_tokens": 400_000,
+            "cache_creation_input_tokens": 0});
+        let message = json!({"id": id, "model": model, "stop_reason": "end_turn", "content": [], "usage": usage});
+        json!({"type": "assistant", "timestamp": "2026-09-06T10:00:00Z", "message": message}).to_string() + "\n"
+    };
+    let folder = ".claude/projects/-w-app/11111111-aa";
+    claude.world.write(&format!("{folder}.jsonl"), answer("m1", "opus[1m]", 100_000, 7));
+    fs::create_dir_all(claude.world.path(folder).join("subagents")).unwrap();
+    claude.world.write(&format!("{folder}/subagents/agent-1.jsonl"), answer("m2", "haiku", 1_100_000, 34_000));
+    let servers = json!({"mcpServers": {"a": {"command": "headcount", "args": ["stand-in", "computing", "--parent", "${PARENT}"]},
+        "b": {"command": "npx", "args": ["-y", "secret"], "env": {"KEY": "secret"}}}});
+    claude.world.write(".claude.json", servers.to_string());
+    // Its configuration is read beside the looks.
+    until("its servers are counted", || claude.report()["work"]["mcp_servers"] == 2);
+    let report = claude.report();
+    let work = &report["work"];
+    assert_eq!((&work["input_tokens"], &work["output_tokens"]), (&1_200_000.into(), &34_007.into()), "{work:#}");
+    assert_eq!((&work["model"], &work["context_used_percent"]), (&"opus[1m]".into(), &50.0.into()), "{work:#}");
+    assert!(!report.to_string().contains("secret"));
+    let shown = claude.world.run(&["status", "s", "--roster", claude.roster.to_str().unwrap()]).stdout;
+    assert!(shown.contains("opus[1m] · 1.2M in · 800k cached · 34k out · context 50 %"), "{shown}");
 }

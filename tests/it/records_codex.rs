@@ -91,17 +91,12 @@ fn subagents_are_told_from_conversations() {
 }
 
 #[test]
-fn what_cannot_be_decided_is_said() {
+fn what_is_not_known_is_said() {
     let world = World::new();
-    let [one, two, packed] = ["one.jsonl", "two.jsonl", "old.jsonl.zst"].map(|name| rollout(&world, name));
-    for file in [&one, &two] {
-        say(file, "session_meta", json!({"id": "a", "source": "vscode"}));
-        say(file, "event_msg", json!({"type": "task_started"}));
-    }
-    let both = codex(&world, &[&one, &two]);
-    let [none, packed] = [codex(&world, &[]), codex(&world, &[&packed])];
-    for (agent, why) in [(&both, "2 conversations"), (&none, "no rollout open"), (&packed, "compressed")] {
-        let found = world.found(agent);
+    let torn = rollout(&world, "old.jsonl.zst");
+    write!(&torn, "no zstd at all").unwrap();
+    for (agent, why) in [(codex(&world, &[]), "no rollout open"), (codex(&world, &[&torn]), "cannot be unpacked")] {
+        let found = world.found(&agent);
         assert_eq!((&found["work"], &found["activity"]["decided_by"]), (&Value::Null, &json!("process")), "{found:#}");
         let reason = found["metrics"]["unmeasured"]["evidence"].as_str().unwrap();
         assert!(reason.contains(why), "{reason}");

@@ -151,6 +151,18 @@ fn what_cannot_be_watched_is_refused() {
 }
 
 #[test]
+fn one_that_watches_nothing_takes_a_place_too() {
+    let (world, _idle, roster) = shop();
+    let mut client = Client::connect(&world, &[&roster], MODERN);
+    for _ in 0..=100 {
+        client.send("subscriptions/listen", json!({"notifications": {}}));
+    }
+    // Which of them is the last to be heard is not certain.
+    let refused = std::iter::from_fn(|| client.next()).find(|message| message["id"].is_number()).unwrap();
+    assert!(refused["error"]["message"].as_str().unwrap().contains("100"), "{refused:#}");
+}
+
+#[test]
 fn subscribers_that_vanish_leave_nothing_behind() {
     for version in [LEGACY, MODERN] {
         let (world, _idle, roster) = shop();

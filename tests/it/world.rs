@@ -88,10 +88,15 @@ impl World {
 
     /// What is reported of an agent that was found by itself.
     pub fn found(&self, agent: &StandIn) -> Value {
+        self.found_by_pid(agent.pid())
+    }
+
+    /// What is reported of the agent whose process this is.
+    pub fn found_by_pid(&self, pid: u32) -> Value {
         let reports = self.run(&["status", "--json"]).json();
         let sessions = reports["reports"].as_array().unwrap();
         let agents = sessions.iter().flat_map(|report| report["agents"].as_array().unwrap());
-        let found: Vec<&Value> = agents.filter(|found| found["process_id"] == agent.pid()).collect();
+        let found: Vec<&Value> = agents.filter(|found| found["process_id"] == pid).collect();
         assert_eq!(found.len(), 1, "{reports:#}");
         found[0].clone()
     }

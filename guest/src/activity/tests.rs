@@ -319,6 +319,18 @@ fn silence_is_not_idleness() {
 }
 
 #[test]
+fn who_is_quiet_while_the_records_are_read_is_not_idle_for_that() {
+    let unread = || Agent { unmeasured: vec![gap("activity", "its record is still being read")], ..agent("a") };
+    let unknown = is(Activity::Unknown, "not measured: its record is still being read", None, Process, false);
+    assert_eq!(shown(&unread()), unknown);
+    let elsewhere = Agent { process: ProcessState::NotLocal, metrics: no_metrics(), trend: None, ..unread() };
+    assert_eq!(shown(&elsewhere), unknown);
+    let told = Agent { evidence: vec![said(Hook, Idle, "Stop", 1000)], ..unread() };
+    assert_eq!(shown(&told).0, Activity::Idle, "what is told counts");
+    assert_eq!(shown(&Agent { process: ProcessState::Stopped, ..unread() }).0, Activity::Stalled);
+}
+
+#[test]
 fn a_statement_from_the_future_is_one_of_now() {
     let ahead = Evidence { at_ms: u64::MAX, ..said(Hook, Idle, "Stop", 0) };
     let agent = agent_that("a", vec![ahead, said(OwnRecord, Working, "busy", 0)]);

@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and one file for each command. Nothing here decides anything about agents.
 
+mod clients;
 mod compile_policy;
 mod completions;
 mod config;
@@ -15,6 +16,7 @@ mod stand_in;
 mod status;
 mod table;
 mod wait;
+mod work;
 
 pub use hook::event as hook_event;
 
@@ -54,6 +56,8 @@ enum Command {
     Wait(wait::Args),
     /// Lists the sessions of this machine
     Sessions(sessions::Args),
+    /// Lists the MCP clients of headcount: who is connected, and what each has called
+    Clients(clients::Args),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
     Demo(demo::Args),
     /// Says what can be seen on this machine, what not, and what would help
@@ -93,6 +97,7 @@ impl Cli {
             Command::Status(args) => status::run(setup()?, args),
             Command::Wait(args) => wait::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
+            Command::Clients(args) => clients::run(&setup()?, &args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),

@@ -1,5 +1,6 @@
 //! Reports as a person likes to read them.
 
+use super::work::work;
 use crate::config::Mode;
 use crate::monitor::{FIRST_INTERVAL, Tick};
 use crate::report::{
@@ -23,19 +24,28 @@ const NOBODY_SEEN: &str = "No agent is seen here, but not everything could be re
 /// What the table's signs mean, for the help text.
 pub const LEGEND: &str = "In the table: the number after a session's health is its score, 100 at best; ~ before what an agent does was \
     concluded from its processes and not told, ~ before memory is an estimate; ? could not be measured; FDS open descriptors, THR threads, \
-    PROC processes, all of the agent's whole process tree; −25 the points that a check costs; ! who needs somebody.";
+    PROC processes, all of the agent's whole process tree; in tokens that went to the model anew, cached those that it had read before, out \
+    those that came back; −25 the points that a check costs; ! who needs somebody.";
 
 /// Below this width a table loses its counts, and says why on a line of its own.
 const NARROW: u16 = 110;
+
+/// From this width on a table has a column for what agents say of their work; below it that stands on lines of its own.
+const WIDE: u16 = 180;
 
 /// Below this width no table can be arranged: it is printed as wide as it is.
 const TOO_NARROW: u16 = 40;
 
 /// One session with its agents.
 pub fn report(report: &Report, view: &View) -> String {
+    arranged(report, view, plain().width())
+}
+
+/// The same for a terminal of this width; without one nothing is broken.
+fn arranged(report: &Report, view: &View, width: Option<u16>) -> String {
     let mut out = headline(report);
     if !report.agents.is_empty() {
-        for line in agents(report).lines() {
+        for line in agents(report, width).lines() {
             out.push_str(line.trim_end());
             out.push('\n');
         }
@@ -162,31 +172,58 @@ fn headline(report: &Report) -> String {
     line
 }
 
-fn agents(report: &Report) -> String {
+/// The agents, a row each. What has no column of its own goes below: one of ten letters would take as many lines.
+fn agents(report: &Report, width: Option<u16>) -> String {
+    let is_table = |width: &u16| *width >= TOO_NARROW;
+    let below = |limit: u16| width.is_some_and(|width| (TOO_NARROW..limit).contains(&width));
+    let works = report.agents.iter().any(|agent| !work(agent).is_empty());
+    let columns = Columns { counts: !below(NARROW), work: works && !below(WIDE) };
     let mut table = plain();
-    let narrow = table.width().is_some_and(|width| (TOO_NARROW..NARROW).contains(&width));
-    let mut names = vec!["", "AGENT", "STATUS", "DOING", "CPU %", "MEMORY"];
-    if !narrow {
-        names.extend(["FDS", "THR", "PROC", "WHY"]);
+    if let Some(width) = width.filter(is_table) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
+    let mut names = vec!["", "AGENT", "STATUS", "DOING", "CPU %", "MEMORY"];
+    names.extend(columns.counts.then_some(["FDS", "THR", "PROC"]).into_iter().flatten());
+    names.extend(columns.work.then_some("WORK"));
+    names.extend(columns.counts.then_some("WHY"));
     table.set_header(header(&names));
-    for column in 4..=8 {
+    for column in 4..=if columns.counts { 8 } else { 5 } {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     for agent in &report.agents {
-        table.add_row(row(agent, narrow));
+        table.add_row(row(agent, columns));
     }
-    if !narrow {
-        return table.to_string();
+    let mut out = table.to_string();
+    for agent in &report.agents {
+        let mut said = vec![(!columns.counts).then(|| why(agent)), (works && !columns.work).then(|| work(agent))];
+        said.retain(|said| said.as_ref().is_some_and(|said| !said.is_empty()));
+        for (n, said) in said.into_iter().flatten().enumerate() {
+            let line = if n == 0 { format!("    {}: {said}", name(agent)) } else { format!("      {said}") };
+            out.push('\n');
+            out.push_str(&broken(&line, width));
+        }
     }
-    // The reasons go below: a column of ten letters for them would take as many lines.
-    let reasons = report.agents.iter().map(|agent| format!("\n    {}: {}", name(agent), why(agent)));
-    table.to_string() + &reasons.collect::<String>()
+    out
 }
 
-fn row(agent: &AgentReport, narrow: bool) -> Vec<Cell> {
+/// Which columns a table has beside those that each has.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    /// Descriptors, threads, processes, and the reason.
+    counts: bool,
+    /// What agents say of their work.
+    work: bool,
+}
+
+/// A line, broken between words where it is wider than the terminal.
+fn broken(line: &str, width: Option<u16>) -> String {
+    let Some(width) = width.filter(|width| *width >= TOO_NARROW) else { return line.to_owned() };
+    textwrap::fill(line, textwrap::Options::new(usize::from(width)).subsequent_indent("      "))
+}
+
+fn row(agent: &AgentReport, columns: Columns) -> Vec<Cell> {
     let m = agent.metrics.as_ref();
     let color = match agent.status {
         AgentStatus::Active => Color::Green,
@@ -202,13 +239,14 @@ fn row(agent: &AgentReport, narrow: bool) -> Vec<Cell> {
         Cell::new(m.and_then(|m| m.cpu_percent).map_or_else(|| "?".to_owned(), |cpu| format!("{cpu:.1}"))),
         Cell::new(m.map_or_else(|| "?".to_owned(), memory)),
     ];
-    if !narrow {
+    if columns.counts {
         let count = |n: Option<u32>| Cell::new(n.map_or_else(|| "?".to_owned(), |n| n.to_string()));
         cells.push(count(m.and_then(|m| m.file_descriptors)));
         cells.push(count(m.and_then(|m| m.thread_count)));
         cells.push(count(m.and_then(|m| m.process_count)));
-        cells.push(Cell::new(why(agent)));
     }
+    cells.extend(columns.work.then(|| Cell::new(work(agent))));
+    cells.extend(columns.counts.then(|| Cell::new(why(agent))));
     cells
 }
 
@@ -317,7 +355,8 @@ pub fn timings(tick: &Tick, report: Duration, total: Duration) -> String {
     table.to_string()
 }
 
-fn plain() -> Table {
+/// An empty table as all are.
+pub fn plain() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).enforce_styling();
     if table.width().is_some_and(|width| width >= TOO_NARROW) {
@@ -326,7 +365,8 @@ fn plain() -> Table {
     table
 }
 
-fn header(names: &[&str]) -> Vec<Cell> {
+/// The names of columns.
+pub fn header(names: &[&str]) -> Vec<Cell> {
     names.iter().map(|name| Cell::new(name).add_attribute(Attribute::Dim)).collect()
 }
 
@@ -341,3 +381,6 @@ fn mebibytes(mb: f64) -> String {
 fn plural(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,8 @@ pub struct Config {
     pub policies: Vec<Policy>,
     /// What each policy may use that has no limits of its own.
     pub limits: Limits,
+    /// The ledger of MCP clients.
+    pub clients: Clients,
     /// The audit log.
     pub audit: Audit,
     /// The decision log.
@@ -118,6 +120,14 @@ pub struct Kind {
     pub launcher: Vec<String>,
 }
 
+/// The ledger of MCP clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clients {
+    /// For how long clients that have ended are remembered, since they were heard last.
+    pub keep: Span,
+}
+
 /// The audit log of status queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -167,6 +177,12 @@ impl Default for Sampling {
             details_deadline: Span::from_millis(200),
             keep_ended: Span::from_millis(0),
         }
+    }
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self { keep: Span::from_millis(30 * 24 * 60 * 60 * 1000) }
     }
 }
 

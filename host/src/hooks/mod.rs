@@ -42,6 +42,7 @@ pub fn receive(words: &[OsString]) {
     let clock = SystemClock::default();
     let at_ms = clock.now().unix_ms;
     let event = match words.get(1) {
+        Some(word) if install::is_mark(word.as_encoded_bytes()) => input::read(&clock, ARRIVES),
         Some(event) => event.as_encoded_bytes().to_vec(),
         None => input::read(&clock, ARRIVES),
     };

@@ -1,5 +1,6 @@
 //! What all tools answer from: the latest tick, each report written out once.
 
+use crate::clients::Ledger;
 use crate::monitor::{Ended, Following, Monitor, Seen, Tick};
 use crate::query::QueryError;
 use crate::report::{self, Mark, Rendered, View};
@@ -15,6 +16,7 @@ pub struct Service {
     setup: Arc<Setup>,
     monitor: Monitor,
     audit: Audit,
+    ledger: Arc<Ledger>,
     written: Mutex<Written>,
 }
 
@@ -36,13 +38,14 @@ impl Service {
     pub fn start(setup: Setup, rosters: Rosters) -> std::io::Result<Self> {
         let setup = Arc::new(setup.deferring());
         let audit = setup.audit();
+        let ledger = Arc::new(setup.ledger()?);
         let for_thread = Arc::clone(&setup);
         let watcher = move || {
             let tell = for_thread.policies_teller();
             Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
         };
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
-        Ok(Self { setup, monitor, audit, written: Mutex::default() })
+        Ok(Self { setup, monitor, audit, ledger, written: Mutex::default() })
     }
 
     /// The latest tick.
@@ -107,6 +110,11 @@ impl Service {
     /// What it was set up from.
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// The ledger of clients.
+    pub fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
     }
 
     /// The time on the steady clock.

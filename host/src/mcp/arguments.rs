@@ -3,6 +3,7 @@
 use super::tools::Tool;
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// The arguments as `T`.
@@ -16,6 +17,11 @@ pub fn parse<T: DeserializeOwned>(tool: Tool, arguments: Option<JsonObject>) -> 
         let place = if path == "." { String::new() } else { format!("argument `{path}`: ") };
         format!("{place}{}. {} takes {}.", error.inner(), tool.name(), usage(tool))
     })
+}
+
+/// Many clients send null for what they leave out.
+pub fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
 /// The tool's arguments in words, from its schema.

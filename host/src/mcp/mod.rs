@@ -2,6 +2,9 @@
 
 mod answer;
 mod arguments;
+mod callers;
+mod clients;
+mod outflow;
 mod presence;
 mod register;
 mod resources;
@@ -15,11 +18,18 @@ mod wait;
 
 pub use answer::Service;
 
+use crate::store::clients::EndReason;
+use outflow::{Outflow, Told};
 use presence::{Presence, WhileHere};
 use rmcp::ServiceExt as _;
+use rmcp::service::QuitReason;
 use server::Server;
 use splice::{Splicer, SplicingWriter};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// For how long a client that has closed its end may leave untaken what it is sent.
+const UNTAKEN: Duration = Duration::from_secs(2);
 
 /// Serves one client over stdin and stdout until it closes its end, in whichever era of the protocol it speaks.
 ///
@@ -28,9 +38,12 @@ use std::sync::Arc;
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
     let (here, presence) = Presence::new();
-    let server = Server::new(Arc::new(service), Arc::clone(&splicer), presence);
+    let server = Server::new(Arc::new(service), Arc::clone(&splicer), presence.clone());
+    let callers = server.callers();
     widen_pipe();
     let (input, output) = rmcp::transport::stdio_pipes();
+    let outflow = Arc::new(Outflow::default());
+    let output = Told::new(output, Arc::clone(&outflow));
     let pipes = (WhileHere::new(input, here), SplicingWriter::new(output, splicer));
     let running = match server.serve(pipes).await {
         Ok(running) => running,
@@ -43,7 +56,20 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
         asked_to_end().await;
         end.cancel();
     });
-    running.waiting().await?;
+    let deserted = async {
+        presence.gone().await;
+        outflow.is_stuck_for(UNTAKEN).await;
+    };
+    let quit = tokio::select! {
+        quit = running.waiting() => quit,
+        () = deserted => {
+            tracing::info!("the client has gone and takes no answers");
+            Ok(QuitReason::Closed)
+        }
+    };
+    let stopped = !matches!(quit, Ok(QuitReason::Closed));
+    callers.end(if stopped { EndReason::ServerStopped } else { EndReason::Closed });
+    quit?;
     Ok(())
 }
 

@@ -1,20 +1,22 @@
 //! The server side of the protocol: capabilities, the list of tools, and calls handed to them.
 
 use super::answer::Service;
+use super::callers::{Call, Callers};
 use super::presence::Presence;
 use super::splice::Splicer;
 use super::subscriptions::Subscriptions;
 use super::tools::Tool;
-use super::{register, resources, sessions, status, wait};
+use super::{clients, register, resources, sessions, status, wait};
 use crate::monitor::Tick;
 use crate::query::micros;
 use crate::report::clean;
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -25,6 +27,9 @@ use std::time::Duration;
 /// Milliseconds for which a client may keep the list of tools and that of templates: neither changes while the server runs.
 const FRESH_MS: u64 = 3_600_000;
 
+/// What the ledger calls a call of a tool that there is none of.
+const NO_TOOL: &str = "unknown tool";
+
 /// One connection's server.
 #[derive(Clone)]
 pub struct Server {
@@ -32,6 +37,7 @@ pub struct Server {
     pub(super) splicer: Arc<Splicer>,
     pub(super) presence: Presence,
     subscriptions: Arc<Subscriptions>,
+    callers: Arc<Callers>,
 }
 
 /// What a call came to: the answer, and what the audit log is told of it.
@@ -73,17 +79,33 @@ impl Server {
     /// A server for one connection.
     pub fn new(service: Arc<Service>, splicer: Arc<Splicer>, presence: Presence) -> Self {
         let subscriptions = Arc::new(Subscriptions::new(Arc::clone(&service), presence.clone()));
-        Self { service, splicer, presence, subscriptions }
+        let callers = Arc::new(Callers::new(service.ledger(), service.setup().user.clone()));
+        Self { service, splicer, presence, subscriptions, callers }
+    }
+
+    /// Who speaks on this connection.
+    pub fn callers(&self) -> Arc<Callers> {
+        Arc::clone(&self.callers)
     }
 
     async fn call(&self, tool: Tool, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Done {
         match tool {
             Tool::GetSessionStatus => status::call(self, request.arguments, context).await,
             Tool::ListSessions => sessions::call(self, request.arguments).await,
+            Tool::ListClients => clients::call(self, request.arguments).await,
             Tool::WaitForAttention => wait::call(self, request.arguments, context).await,
             Tool::RegisterAgent => register::register(self, request.arguments, context).await,
             Tool::UnregisterAgent => register::unregister(self, request.arguments).await,
         }
+    }
+
+    /// Notes that a client was heard, without keeping its answer.
+    fn heard(&self, context: RequestContext<RoleServer>) {
+        let callers = Arc::clone(&self.callers);
+        tokio::spawn(async move {
+            let caller = callers.of(&context).await;
+            callers.heard(&caller, None);
+        });
     }
 
     /// Tells the audit log what an answer came to, and hands it on. `started`: when it was asked for.
@@ -118,11 +140,26 @@ impl ServerHandler for Server {
             )
     }
 
+    /// A client introduces itself once: what it says a second time is answered, and changes nothing.
+    async fn initialize(
+        &self,
+        hello: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let said = self.negotiate_initialize(&hello)?;
+        if self.callers.introduce(&hello.client_info, &said.protocol_version) {
+            context.peer.set_peer_info(hello);
+        }
+        self.heard(context);
+        Ok(said)
+    }
+
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.heard(context);
         let tools = Tool::ALL.map(Tool::describe).to_vec();
         Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(FRESH_MS))
     }
@@ -133,16 +170,25 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = Tool::named(&request.name) else {
+            let caller = self.callers.of(&context).await;
+            self.callers.heard(&caller, Some(Call { tool: NO_TOOL, failed: true, registered: false }));
             let names = Tool::ALL.map(Tool::name).join(", ");
             let message = format!("there is no tool `{}`; there are {names}", clean(&request.name));
             return Err(ErrorData::invalid_params(message, None));
         };
-        let started = self.service.steady();
+        let (started, from) = (self.service.steady(), self.callers.of(&context));
         let asked = request.arguments.as_ref().and_then(|a| a.get("session_id")?.as_str()).map(clean);
-        let done = tokio::select! {
-            done = self.call(tool, request, &context) => done,
-            () = context.ct.cancelled() => Done::failed(Outcome::Cancelled, asked, "the call was cancelled"),
+        let answer = async {
+            tokio::select! {
+                done = self.call(tool, request, &context) => done,
+                () = context.ct.cancelled() => Done::failed(Outcome::Cancelled, asked, "the call was cancelled"),
+            }
         };
+        // Who asks is written down while it is answered.
+        let (caller, done) = tokio::join!(from, answer);
+        let failed = !matches!(done.outcome, Outcome::Ok | Outcome::Partial);
+        let registered = tool == Tool::RegisterAgent && !failed;
+        self.callers.heard(&caller, Some(Call { tool: tool.name(), failed, registered }));
         Ok(self.noted(tool.name(), &context, started, done).into())
     }
 
@@ -168,6 +214,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let started = self.service.steady();
+        self.heard(context.clone());
         let done = resources::read(&self.service, request.uri).await;
         self.noted("resources/read", &context, started, done).map(Into::into)
     }
@@ -185,6 +232,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.heard(context.clone());
         self.subscriptions.subscribe(request.uri, context.peer).await
     }
 

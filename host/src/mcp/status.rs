@@ -1,6 +1,6 @@
 //! `get_session_status`.
 
-use super::arguments::parse;
+use super::arguments::{or_default, parse};
 use super::server::{Done, Progress, Server, knows_structure};
 use super::tools::Tool;
 use crate::query;
@@ -43,11 +43,6 @@ fn yes() -> bool {
 
 fn default_limit() -> u64 {
     report::DEFAULT_LIMIT as u64
-}
-
-/// Many clients send null for what they leave out.
-fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
-    Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
 fn or_limit<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {

@@ -57,7 +57,8 @@ impl Subscriptions {
     /// When another request has taken what was free, or nobody looks any more.
     pub async fn listen(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
         let uris: BTreeSet<String> = context.accepted().resource_subscriptions.iter().flatten().cloned().collect();
-        let taken = u32::try_from(uris.len()).ok().and_then(|n| self.free.try_acquire_many(n).ok());
+        // One that watches nothing takes a place, too.
+        let taken = u32::try_from(uris.len().max(1)).ok().and_then(|n| self.free.try_acquire_many(n).ok());
         let _taken = taken.ok_or_else(too_many)?;
         let telling = async {
             if uris.is_empty() {

@@ -1,6 +1,7 @@
 //! The tools: their names, what they say of themselves, and the schemas of what goes in and comes out.
 
-use super::{register, sessions, status, wait};
+use super::{clients, register, sessions, status, wait};
+use crate::clients::Clients;
 use crate::report::{Report, Sessions};
 use crate::waiting::Waited;
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
@@ -15,6 +16,8 @@ pub enum Tool {
     GetSessionStatus,
     /// Which sessions there are.
     ListSessions,
+    /// Which MCP clients there are.
+    ListClients,
     /// Waits until an agent needs somebody.
     WaitForAttention,
     /// Declares an agent.
@@ -25,9 +28,10 @@ pub enum Tool {
 
 impl Tool {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::GetSessionStatus,
         Self::ListSessions,
+        Self::ListClients,
         Self::WaitForAttention,
         Self::RegisterAgent,
         Self::UnregisterAgent,
@@ -38,6 +42,7 @@ impl Tool {
         match self {
             Self::GetSessionStatus => "get_session_status",
             Self::ListSessions => "list_sessions",
+            Self::ListClients => "list_clients",
             Self::WaitForAttention => "wait_for_attention",
             Self::RegisterAgent => "register_agent",
             Self::UnregisterAgent => "unregister_agent",
@@ -54,6 +59,7 @@ impl Tool {
         match self {
             Self::GetSessionStatus => input::<status::Arguments>(),
             Self::ListSessions => input::<sessions::Arguments>(),
+            Self::ListClients => input::<clients::Arguments>(),
             Self::WaitForAttention => input::<wait::Arguments>(),
             Self::RegisterAgent => input::<register::RegisterArguments>(),
             Self::UnregisterAgent => input::<register::UnregisterArguments>(),
@@ -64,6 +70,7 @@ impl Tool {
         match self {
             Self::GetSessionStatus => output::<Report>(),
             Self::ListSessions => output::<Sessions>(),
+            Self::ListClients => output::<Clients>(),
             Self::WaitForAttention => output::<Waited>(),
             Self::RegisterAgent => output::<register::Registered>(),
             Self::UnregisterAgent => output::<register::Unregistered>(),
@@ -83,6 +90,12 @@ impl Tool {
             Self::ListSessions => (
                 "Sessions",
                 "The sessions of AI agents on this machine: id, name, root folder, how many agents and how they fare.",
+                ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
+            ),
+            Self::ListClients => (
+                "MCP clients",
+                "The MCP clients of headcount, the newest first: who is connected and since when, what each has called, and what it has \
+                 registered. `client_name` is what a client calls itself.",
                 ToolAnnotations::new().read_only(true).idempotent(true).open_world(false),
             ),
             Self::WaitForAttention => (

@@ -107,7 +107,8 @@ impl Watcher {
                     memory: agent.metrics.memory_bytes,
                     io: counters.io_bytes,
                 };
-                agent.trend = Some(self.history.record(&session.id, &agent.id, sample));
+                let trend = self.history.record(&session.id, &agent.id, sample);
+                agent.trend = Some(if counters.shared { trend.of_each() } else { trend });
             }
         }
         self.history.forget_before(at.steady);

@@ -1,13 +1,14 @@
 //! Puts sessions, agents and figures together.
 
 use super::census::{Census, Known};
-use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState};
+use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
-use super::processes::{Details, ProcessId, Reading};
-use super::records::{Subject, Testimony};
+use super::processes::{Details, Process, ProcessId, Program, Reading};
+use super::records::{Child, Conversation, Subject, Testimony};
 use super::roster::{Declared, DeclaredSession, Place};
+use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub struct Sessions {
     sessions: BTreeMap<String, Session>,
     /// The agents of the present look.
     rows: Vec<Row>,
+    seats: Seats,
 }
 
 /// An agent that has no figures yet.
@@ -26,6 +28,8 @@ pub struct Sessions {
 struct Row {
     session: String,
     root: Option<ProcessId>,
+    /// Where it has no process of its own: the root whose processes it shares.
+    host: Option<ProcessId>,
     agent: Agent,
 }
 
@@ -85,39 +89,84 @@ impl Sessions {
 
     /// The agents that live here, for whoever reads what they say of themselves.
     pub fn subjects(&self, census: &Census, table: &impl ProcessTable) -> Vec<Subject> {
+        if self.rows.iter().all(|row| row.root.is_none()) {
+            return Vec::new();
+        }
+        let mut started: HashMap<u32, Vec<&Process>> = HashMap::new();
+        for process in table.processes() {
+            started.entry(process.parent).or_default().push(process);
+        }
         let subject = |row: &Row| {
             let root = row.root?;
             let process = |id: ProcessId| table.get(id.pid).filter(|process| process.id == id);
-            let with_program = |id: ProcessId| match &process(id)?.details {
-                Details::Read(program) => Some((id, Arc::clone(program))),
-                Details::Pending => None,
-            };
+            let with_program = |id: ProcessId| Some((id, Arc::clone(program(process(id)?)?)));
             let parts = census.parts_of(root).filter_map(with_program);
             let processes: Vec<_> = with_program(root).into_iter().chain(parts).collect();
             let started_at_ms = process(root)?.started_at_ms;
-            Some(Subject { kind: row.agent.kind.as_str().into(), processes, started_at_ms, conversation: None })
+            Some(Subject {
+                kind: row.agent.kind.as_str().into(),
+                children: children(&processes, &started),
+                processes,
+                started_at_ms,
+                conversation: None,
+                open: Vec::new(),
+                calls: None,
+            })
         };
         self.rows.iter().filter_map(subject).filter(|subject| !subject.processes.is_empty()).collect()
     }
 
-    /// Takes up what was found.
+    /// Takes up what was found. A process that holds several conversations becomes several rows.
     pub fn hear(&mut self, said: &HashMap<ProcessId, Testimony>) {
+        self.seats.retain(|process| said.contains_key(&process));
+        let mut more = Vec::new();
         for row in &mut self.rows {
-            let Some(said) = row.root.and_then(|root| said.get(&root)) else { continue };
+            let Some((root, said)) = row.root.and_then(|root| Some((root, said.get(&root)?))) else { continue };
             row.agent.evidence.extend(said.evidence.iter().cloned());
             row.agent.unmeasured.extend(said.unmeasured.iter().cloned());
             row.agent.usage.clone_from(&said.usage);
+            let held = &said.conversations;
+            let own = self.seats.own(root, held);
+            if own.is_none() && !held.is_empty() {
+                row.agent
+                    .unmeasured
+                    .push(gap("evidence", "the conversations that it holds have rows of their own".into()));
+            }
+            for conversation in held {
+                if own == Some(conversation.id.as_str()) {
+                    take_up(&mut row.agent, conversation);
+                } else {
+                    more.push(conversation_row(row, root, conversation, held));
+                }
+            }
         }
+        self.rows.extend(more);
     }
 
     /// Measures the agents and gives out the sessions. `now_ms` is when the processes were listed.
     pub fn snapshots(&mut self, table: &mut impl ProcessTable, now_ms: u64, sources: &[SourceState]) -> Vec<Snapshot> {
         let roots: Vec<ProcessId> = self.rows.iter().filter_map(|row| row.root).collect();
         let mut readings = table.measure(&roots).into_iter();
+        let hosts: HashSet<ProcessId> = self.rows.iter().filter_map(|row| row.host).collect();
+        let mut shared: HashMap<ProcessId, (ProcessState, Option<Counters>)> = HashMap::new();
         let mut agents: BTreeMap<String, Vec<Agent>> = BTreeMap::new();
-        for row in self.rows.drain(..) {
-            let reading = row.root.and_then(|_| readings.next());
-            agents.entry(row.session).or_default().push(with_figures(row.agent, reading));
+        // Those that share others' processes come after those.
+        for mut row in self.rows.drain(..) {
+            if let Some(reading) = row.root.and_then(|_| readings.next()) {
+                measured(&mut row.agent, reading);
+            }
+            if let Some(root) = row.root.filter(|root| hosts.contains(root)) {
+                row.agent.counters = row.agent.counters.map(|counters| Counters { shared: true, ..counters });
+                shared.insert(root, (row.agent.process, row.agent.counters));
+            }
+            if let Some((process, counters)) = row.host.and_then(|host| shared.get(&host)) {
+                row.agent.counters = *counters;
+                // Whatever it says, it can neither work nor take an answer.
+                if *process == ProcessState::Stopped {
+                    row.agent.process = ProcessState::Stopped;
+                }
+            }
+            agents.entry(row.session).or_default().push(row.agent);
         }
         let cores = table.cores();
         let snapshot = |session: &Session| {
@@ -127,6 +176,28 @@ impl Sessions {
         };
         self.sessions.values().map(snapshot).collect()
     }
+}
+
+fn program(process: &Process) -> Option<&Arc<Program>> {
+    match &process.details {
+        Details::Read(program) => Some(program),
+        Details::Pending => None,
+    }
+}
+
+/// What an agent's processes have started that is none of them.
+fn children(own: &[(ProcessId, Arc<Program>)], started: &HashMap<u32, Vec<&Process>>) -> Vec<Child> {
+    let of = |id: &ProcessId| {
+        let start = id.start;
+        // One that is older than its parent is another one's: the pid was used again.
+        started.get(&id.pid).into_iter().flatten().filter(move |child| child.id.start >= start)
+    };
+    let others = own.iter().flat_map(|(id, _)| of(id)).filter(|child| own.iter().all(|(id, _)| *id != child.id));
+    let child = |child: &&Process| {
+        let children = of(&child.id).filter_map(|grandchild| program(grandchild).map(Arc::clone)).collect();
+        Some(Child { program: Arc::clone(program(child)?), children })
+    };
+    others.filter_map(child).collect()
 }
 
 fn declared_session(declared: &DeclaredSession, me: &str, earliest: Option<u64>) -> Session {
@@ -157,21 +228,47 @@ fn discovered_row(session: &str, known: &Known) -> Row {
     let mut agent = blank(ids::agent_id(&known.kind, known.id), known.name.clone());
     describe(&mut agent, known);
     if let Err(why) = &known.root {
-        agent.unmeasured.push(Gap { field: "session".into(), reason: why.clone() });
+        agent.unmeasured.push(gap("session", why.clone()));
     }
-    Row { session: session.to_owned(), root: Some(known.id), agent }
+    Row { session: session.to_owned(), root: Some(known.id), host: None, agent }
+}
+
+/// The row of a conversation that shares the processes of `row`, whose root is `host`.
+fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, held: &[Conversation]) -> Row {
+    let Agent { id, name, .. } = &row.agent;
+    let mut agent = blank(format!("{id}-{}", conversation.id), format!("{name}/{}", short_id(&conversation.id, held)));
+    agent.specialization.clone_from(&row.agent.specialization);
+    agent.kind.clone_from(&row.agent.kind);
+    // One that is gone on with may be older than the process.
+    agent.created_at_ms = conversation.started_at_ms.max(row.agent.created_at_ms);
+    agent.terminal.clone_from(&row.agent.terminal);
+    agent.process = ProcessState::NotLocal;
+    agent.unmeasured.push(gap("process", format!("its processes are shared: see {id}")));
+    take_up(&mut agent, conversation);
+    Row { session: row.session.clone(), root: None, host: Some(host), agent }
 }
 
 fn declared_row(Place { session, agent: declared, known, state, note }: Place) -> Row {
     let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
     agent.specialization = declared.specialization;
     agent.process = state;
-    agent.unmeasured.extend(note.map(|reason| Gap { field: "process".into(), reason }));
+    agent.unmeasured.extend(note.map(|reason| gap("process", reason)));
     if let Some(known) = &known {
         describe(&mut agent, known);
     }
     agent.created_at_ms = agent.created_at_ms.or(declared.declared_at_ms);
-    Row { session: session.to_string(), root: known.map(|known| known.id), agent }
+    Row { session: session.to_string(), root: known.map(|known| known.id), host: None, agent }
+}
+
+/// What was found of a conversation is said of the row that shows it.
+fn take_up(agent: &mut Agent, conversation: &Conversation) {
+    agent.evidence.extend(conversation.evidence.iter().cloned());
+    agent.unmeasured.extend(conversation.unmeasured.iter().cloned());
+    agent.usage = Usage::either(conversation.usage.clone(), agent.usage.take());
+}
+
+fn gap(field: &'static str, reason: String) -> Gap {
+    Gap { field: field.into(), reason }
 }
 
 fn blank(id: String, name: String) -> Agent {
@@ -199,16 +296,13 @@ fn describe(agent: &mut Agent, known: &Known) {
     agent.created_at_ms = known.created_at_ms;
     agent.process_id = Some(known.id.pid);
     agent.terminal.clone_from(&known.terminal);
-    agent.unmeasured.extend(known.doubt.clone().map(|reason| Gap { field: "kind".into(), reason }));
+    agent.unmeasured.extend(known.doubt.clone().map(|reason| gap("kind", reason)));
 }
 
-fn with_figures(mut agent: Agent, reading: Option<Reading>) -> Agent {
-    if let Some(reading) = reading {
-        agent.process = reading.state;
-        agent.exit_code = reading.exit_code;
-        agent.metrics = reading.metrics;
-        agent.counters = Some(Counters { cpu_time: reading.cpu_time, io_bytes: reading.io_bytes });
-        agent.unmeasured.extend(reading.unmeasured);
-    }
-    agent
+fn measured(agent: &mut Agent, reading: Reading) {
+    agent.process = reading.state;
+    agent.exit_code = reading.exit_code;
+    agent.metrics = reading.metrics;
+    agent.counters = Some(Counters { cpu_time: reading.cpu_time, io_bytes: reading.io_bytes, shared: false });
+    agent.unmeasured.extend(reading.unmeasured);
 }

@@ -114,7 +114,7 @@ pub enum ProcessState {
     Gone,
     /// Alive, but this user may not look at it.
     Unreadable,
-    /// Known from elsewhere; no process on this machine.
+    /// It has none of its own here: known from elsewhere, or one of several that share another agent's.
     NotLocal,
 }
 
@@ -166,6 +166,8 @@ pub struct Counters {
     pub cpu_time: std::time::Duration,
     /// Bytes moved by system calls; `None`: may not be read.
     pub io_bytes: Option<u64>,
+    /// Whether several agents share the processes: what these use is no single one's.
+    pub shared: bool,
 }
 
 /// The figures over time; see `trend` in `wit/policy.wit`.
@@ -182,6 +184,15 @@ pub struct Trend {
     pub io_bytes: Option<u64>,
     /// For how long neither CPU nor IO were above the noise floor.
     pub quiet_ms: u64,
+}
+
+impl Trend {
+    /// What it says of each of several agents that share the processes: where nothing was done, none of them has done
+    /// anything; but what was done may be another one's doing.
+    #[must_use]
+    pub fn of_each(self) -> Self {
+        Self { cpu_percent_mean: None, io_bytes: None, ..self }
+    }
 }
 
 /// What an agent's own records say of its work, counted since the agent's session began.
@@ -206,6 +217,28 @@ pub struct Usage {
     pub subagents: Option<u32>,
     /// MCP servers that it started.
     pub mcp_servers: Option<u32>,
+}
+
+impl Usage {
+    /// What either says; where both do, the first counts.
+    pub fn either(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        let (Some(first), Some(second)) = (&first, &second) else { return first.or(second) };
+        Some(first.clone().or(second.clone()))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            model: self.model.or(other.model),
+            input_tokens: self.input_tokens.or(other.input_tokens),
+            output_tokens: self.output_tokens.or(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.or(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.or(other.cache_write_tokens),
+            context_used_percent: self.context_used_percent.or(other.context_used_percent),
+            current_tool: self.current_tool.or(other.current_tool),
+            subagents: self.subagents.or(other.subagents),
+            mcp_servers: self.mcp_servers.or(other.mcp_servers),
+        }
+    }
 }
 
 /// What a statement says of the agent.
@@ -258,11 +291,15 @@ pub struct Evidence {
     pub at_ms: u64,
 }
 
+/// The field of a gap where what would say what an agent does is there and not read yet: nothing else says it, least of all
+/// that its processes rest.
+pub const ACTIVITY: &str = "activity";
+
 /// A fact that could not be had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
-    /// The field, as in `wit/policy.wit` ("cpu-percent").
+    /// The field, as in `wit/policy.wit` ("cpu-percent"), or [`ACTIVITY`].
     pub field: Cow<'static, str>,
     /// Why.
     pub reason: String,

@@ -1,5 +1,6 @@
 //! Observing a made-up world, and real processes that only look like agents.
 
+mod conversations;
 mod declared;
 mod found;
 #[cfg(target_os = "linux")]

@@ -77,11 +77,12 @@ fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, Act
     }
 }
 
-/// Ended agents have nothing left to measure; all others should have no gap.
+/// Ended agents have nothing left to measure, and those without processes of their own no figures; all others should have no gap.
 fn partial(facts: &Snapshot, judgement: &Judgement) -> bool {
-    let has_gap = |a: &facts::Agent| {
-        !a.unmeasured.is_empty()
-            && !matches!(a.process, ProcessState::Gone | ProcessState::Zombie | ProcessState::NotLocal)
+    let has_gap = |a: &facts::Agent| match a.process {
+        ProcessState::Gone | ProcessState::Zombie => false,
+        ProcessState::NotLocal => a.unmeasured.iter().any(|gap| gap.field != "process"),
+        _ => !a.unmeasured.is_empty(),
     };
     judgement.verdict.is_none()
         || judgement.policies.iter().any(|p| p.mode == Mode::Enforce && p.outcome != Outcome::Verdict)
@@ -186,7 +187,7 @@ fn reported_name(field: &str) -> String {
         "processes" => "process_count",
         "read-bytes" => "read_mb",
         "written-bytes" => "written_mb",
-        other => return clean(other),
+        other => return clean(other).replace('-', "_"),
     }
     .to_owned()
 }
@@ -313,7 +314,7 @@ pub(super) fn session_health(health: judge::Health) -> SessionHealth {
 }
 
 /// RFC 3339 in UTC, to the millisecond. Times beyond year 9999, which only a broken clock gives, stop there.
-pub(super) fn time(unix_ms: u64) -> String {
+pub(crate) fn time(unix_ms: u64) -> String {
     let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
     format!("{time:.3}")

@@ -132,6 +132,11 @@ impl Standing {
         self.needs.iter().filter(|need| !mark.contains(need.key)).cloned().collect()
     }
 
+    /// Whether an agent with this id is there.
+    pub fn has(&self, id: &str) -> bool {
+        self.roll.iter().any(|(here, _)| here == id)
+    }
+
     /// Who was there `before` and is there no more; of those that had failed or finished that was told already.
     pub fn left_since(&self, before: &Self) -> Vec<Need> {
         if self.roll == before.roll {
@@ -147,7 +152,7 @@ impl Standing {
             agent_name: Some(name.clone()),
             kind: NeedKind::Left,
             since: None,
-            why: "is in the session no more: its process has ended, or it is declared no more".to_owned(),
+            why: "is in the session no more: its process has ended, its conversation is closed, or it is declared no more".to_owned(),
             action: NeedKind::Left.action().to_owned(),
             key: 0,
         })

@@ -16,7 +16,7 @@ mod verdict;
 mod view;
 
 pub use crate::text::clean;
-use assemble::time;
+pub(crate) use assemble::time;
 pub use assemble::{report, source};
 pub use attention::{ATTENTION_SCHEMA, AttentionReport, Need, NeedKind, Standing};
 pub use decision::{DECISION_SCHEMA, Decision, Judged};

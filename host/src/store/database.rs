@@ -32,7 +32,10 @@ impl Use {
 }
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [REGISTRY, CLIENTS];
+
+/// Who was declared.
+const REGISTRY: &str = "
     CREATE TABLE session (
         id TEXT PRIMARY KEY,
         name TEXT,
@@ -52,7 +55,37 @@ const MIGRATIONS: [&str; 1] = ["
         PRIMARY KEY (session_id, name),
         CHECK ((pid IS NULL) = (start IS NULL) AND (pid IS NULL) = (boot_id IS NULL) AND (pid IS NULL) = (pid_namespace IS NULL))
     ) STRICT, WITHOUT ROWID;
-"];
+";
+
+/// Which MCP clients were connected, and what they have called.
+const CLIENTS: &str = "
+    CREATE TABLE client (
+        id TEXT PRIMARY KEY,
+        server TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        grant_id TEXT,
+        client_id TEXT,
+        name TEXT,
+        version TEXT,
+        protocol TEXT NOT NULL,
+        transport TEXT NOT NULL,
+        connected_at_ms INTEGER NOT NULL,
+        last_activity_at_ms INTEGER NOT NULL,
+        ended_at_ms INTEGER,
+        ended_reason TEXT,
+        agents_registered INTEGER NOT NULL DEFAULT 0,
+        CHECK ((ended_at_ms IS NULL) = (ended_reason IS NULL))
+    ) STRICT;
+    CREATE INDEX client_by_time ON client (user_id, connected_at_ms DESC, id DESC);
+    CREATE INDEX client_open ON client (server) WHERE ended_at_ms IS NULL;
+    CREATE TABLE client_call (
+        client TEXT NOT NULL REFERENCES client (id) ON DELETE CASCADE,
+        tool TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        failures INTEGER NOT NULL,
+        PRIMARY KEY (client, tool)
+    ) STRICT, WITHOUT ROWID;
+";
 
 /// The version of the newest schema.
 const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -210,6 +243,11 @@ fn connect(path: impl AsRef<Path>, flags: OpenFlags) -> rusqlite::Result<(Connec
 /// Opens a database that nothing can be written beside, as on a full disk or one that is mounted for reading only. What
 /// stands in the write-ahead log alone is not seen then, nor what others change meanwhile.
 fn connect_unchanging(path: &Path) -> rusqlite::Result<(Connection, u32)> {
+    connect(uri(path, "immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// The address of a file, with what SQLite is to know of it.
+pub(super) fn uri(path: &Path, query: &str) -> String {
     let mut uri = "file:".to_owned();
     for &byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -219,8 +257,7 @@ fn connect_unchanging(path: &Path) -> rusqlite::Result<(Connection, u32)> {
             }
         }
     }
-    uri.push_str("?immutable=1");
-    connect(uri, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+    uri + "?" + query
 }
 
 /// Whether SQLite could not read because even a reader of a write-ahead log writes beside it.

@@ -1,7 +1,11 @@
-//! What is kept on disk: the registry of declared agents, the logs, and what running servers say of themselves.
+//! What is kept on disk: the registry of declared agents, the ledger of clients, the logs, and what running servers say of
+//! themselves; and the one door to databases that others keep, since SQL is spoken nowhere else.
 
 pub mod audit;
+pub mod clients;
 mod database;
+pub mod foreign;
+pub mod lease;
 pub mod log;
 pub mod registry;
 pub mod serving;

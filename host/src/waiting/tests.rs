@@ -16,9 +16,10 @@ use tokio::time::timeout;
 /// A pid that no process has: beyond the highest that the kernel gives.
 const NO_PID: u32 = 4_194_304 + 17;
 
-/// Writes a roster with the session `s` and these agents, none of which is there; no session where there are none.
+/// Writes a roster with the session `s` and these agents, of which only `me` is there; no session where there are none.
 fn declare(roster: &Path, agents: &[&str]) {
-    let agent = |name: &&str| format!("[[session.agent]]\nname = \"{name}\"\npid = {NO_PID}\n");
+    let pid = |name: &str| if name == "me" { std::process::id() } else { NO_PID };
+    let agent = |name: &&str| format!("[[session.agent]]\nname = \"{name}\"\npid = {}\n", pid(name));
     let session = if agents.is_empty() { "" } else { "[[session]]\nid = \"s\"\nname = \"The shop\"\n" };
     std::fs::write(roster, session.to_owned() + &agents.iter().map(agent).collect::<String>()).unwrap();
 }
@@ -112,6 +113,34 @@ async fn a_session_that_is_gone_for_one_look_has_not_ended() {
     std::fs::write(&roster, "[[sess").unwrap();
     let unread = timeout(Duration::from_secs(4), waiting.until_needed());
     assert!(unread.await.is_err(), "a roster that cannot be read says nothing of its end");
+}
+
+#[tokio::test]
+async fn an_agent_that_is_gone_for_one_look_has_not_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let roster = dir.path().join("r.toml");
+    declare(&roster, &["one", "me"]);
+    // There is time enough between two looks to write the roster anew.
+    let monitor = monitor(&roster, Duration::from_secs(1));
+    let now = Waiting::begin(&monitor, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
+    let mut waiting = Waiting::begin(&monitor, "s", Some(now)).await.unwrap();
+    declare(&roster, &["one"]);
+    let missing = async |waiting: &mut Waiting, how_many: usize| {
+        while waiting.missing.len() != how_many {
+            let told = timeout(Duration::from_millis(100), waiting.until_needed()).await;
+            assert!(told.is_err(), "it was gone once: {told:?}");
+        }
+    };
+    timeout(PATIENCE, missing(&mut waiting, 1)).await.unwrap();
+    declare(&roster, &["one", "me"]);
+    timeout(PATIENCE, missing(&mut waiting, 0)).await.unwrap();
+    assert!(
+        timeout(Duration::from_millis(100), waiting.until_needed()).await.is_err(),
+        "it is no news that it is back"
+    );
+    declare(&roster, &["one"]);
+    let told = timeout(PATIENCE, waiting.until_needed()).await.unwrap().unwrap();
+    assert_eq!((names(&told), told.attention.needs[0].kind), (vec!["me"], crate::report::NeedKind::Left));
 }
 
 #[tokio::test]

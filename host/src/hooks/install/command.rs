@@ -1,14 +1,24 @@
 //! The command that an agent runs at an event, also as a person has changed it.
 
-/// The command that runs `program` for an agent of this kind.
+/// The name of the program, unless somebody has given it another one.
+const NAME: &str = "headcount";
+
+/// The command that runs `program` for an agent of this kind. One of another name is marked by a last word, so that it can be
+/// found later, wherever the program is by then.
 pub fn of(program: &str, kind: &str) -> String {
-    format!("{} hook {kind}", quoted(program))
+    let mark = if is_headcount(program) { String::new() } else { format!(" {NAME}") };
+    format!("{} hook {kind}{mark}", quoted(program))
+}
+
+/// Whether a hook's last word is only that mark, and no event.
+pub fn is_mark(word: &[u8]) -> bool {
+    word == NAME.as_bytes()
 }
 
 /// Whether a command runs headcount's hook of this kind, perhaps among others: `program`, whatever it is called, or one of
 /// headcount's name.
 pub fn runs(command: &str, kind: &str, program: &str) -> bool {
-    words(command).windows(3).any(|three| is_hook(three, kind)) || runs_program(command, kind, program)
+    hook_in(&words(command), kind).is_some() || runs_program(command, kind, program)
 }
 
 /// Whether a command runs this very program's hook, perhaps among others.
@@ -19,15 +29,24 @@ pub fn runs_program(command: &str, kind: &str, program: &str) -> bool {
 /// Whether a command does nothing else: before it only variables may be set, behind it only its output be sent elsewhere.
 pub fn is_ours(command: &str, kind: &str) -> bool {
     let words = words(command);
-    let Some(at) = words.windows(3).position(|three| is_hook(three, kind)) else { return false };
-    let rest = command.get(words[at + 2].1..).unwrap_or_default();
+    let Some((at, end)) = hook_in(&words, kind) else { return false };
+    let rest = command.get(end..).unwrap_or_default();
     words[..at].iter().all(|(word, _)| is_assignment(word)) && (sends_output(rest) || rest.trim() == "|| true")
 }
 
-fn is_hook(three: &[(String, usize)], kind: &str) -> bool {
-    let [(program, _), (hook, _), (word, _)] = three else { return false };
+/// Where headcount's hook of this kind stands among these words, by its name or its mark, and where in the command it ends.
+fn hook_in(words: &[(String, usize)], kind: &str) -> Option<(usize, usize)> {
+    words.windows(3).enumerate().find_map(|(at, three)| {
+        let [(program, _), (hook, _), (word, end)] = three else { return None };
+        let mark = words.get(at + 3).filter(|(word, _)| is_mark(word.as_bytes()));
+        let is_ours = hook == "hook" && word == kind && (mark.is_some() || is_headcount(program));
+        is_ours.then_some((at, mark.map_or(*end, |(_, end)| *end)))
+    })
+}
+
+fn is_headcount(program: &str) -> bool {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    ["headcount", "headcount.exe"].contains(&name) && hook == "hook" && word == kind
+    name.strip_suffix(".exe").unwrap_or(name) == NAME
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -122,6 +141,13 @@ mod tests {
             assert!(!is_ours(beside, "claude") && runs(beside, "claude", "/x/hc"), "{beside}");
         }
         assert!(runs("/x/hc hook claude", "claude", "/x/hc") && !is_ours("/x/hc hook claude", "claude"));
+        assert_eq!(of("/x/hc", "claude"), "/x/hc hook claude headcount");
+        for ours in ["/x/hc hook claude headcount", "A=1 '/a b/hc' hook claude headcount 2>&1"] {
+            assert!(is_ours(ours, "claude") && runs(ours, "claude", "/y/other"), "{ours}");
+        }
+        assert!(
+            !is_ours("/x/hc hook claude headcount; x", "claude") && !is_ours("/x/hc hook codex headcount", "claude")
+        );
         for other in
             ["headcount hook codex", "myheadcount hook claude", "echo hook claude", "headcount hook claude2", ""]
         {

@@ -10,6 +10,7 @@ mod way;
 use crate::config::Environment;
 use crate::files::{read_small_text, replace, replace_private};
 use crate::observe::records::hooks::meaning::KINDS;
+pub use command::is_mark;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

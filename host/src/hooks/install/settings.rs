@@ -216,6 +216,9 @@ mod tests {
     fn a_program_of_another_name_is_installed_once_too() {
         let put = |text: &str| with_hooks(text, "claude", GROUPS, &["Stop"], "/opt/hc").unwrap();
         assert_eq!(put(&put("{}")), put("{}"));
+        // Whoever takes it out has another name, or none of it knows where it was.
+        assert_eq!(without_hooks(&put("{}\n"), "claude").unwrap(), "{}\n");
+        assert_eq!(super::tests::put(&put("{}")).matches("hook claude").count(), 2, "only one of both is run");
     }
 
     #[test]

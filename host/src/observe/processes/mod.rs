@@ -48,16 +48,20 @@ pub const AGENT_TAG: &str = "HEADCOUNT_AGENT";
 
 /// The variables of a process's environment that are kept. All others are dropped where they are read: environments
 /// hold secrets.
-pub const KEPT_VARIABLES: [&str; 12] = [
+pub const KEPT_VARIABLES: [&str; 16] = [
     AGENT_TAG,
     "ITERM_SESSION_ID",
     "TERM_PROGRAM",
     "TMUX",
     "TMUX_PANE",
     "HOME",
+    "AIDER_CHAT_HISTORY_FILE",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "COPILOT_HOME",
+    "GEMINI_CLI_HOME",
+    "GOOSE_PATH_ROOT",
+    "OPENCODE_DB",
     "QWEN_HOME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",

@@ -2,7 +2,7 @@
 
 use super::tail::{Budget, Options, Piece, Progress, Tail, Unreadable};
 use crate::clock::Moment;
-use crate::observe::facts::Gap;
+use crate::observe::facts::{ACTIVITY, Gap};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const TICK: u64 = 8 << 20;
 const PEEK: u64 = 64 << 10;
 
 /// Why nothing is known of a turn.
-const STILL_READ: &str = "its record is still being read";
+pub(super) const STILL_READ: &str = "its record is still being read";
 const CUT: &str = "its turn began before what is read";
 
 /// What takes up the lines of a record, one by one.
@@ -38,6 +38,8 @@ struct Record<P> {
     parser: P,
     /// The last lines, as long as the others are still being read.
     end: Option<(Tail, P)>,
+    /// What nothing says.
+    blank: P,
     /// Whether it was asked for in this tick.
     wanted: bool,
 }
@@ -46,18 +48,23 @@ struct Record<P> {
 #[derive(Debug)]
 pub(super) struct Said<'a, P> {
     pub(super) parser: &'a P,
-    /// Whether it is read to its end. If not, only its last lines are known.
+    /// Whether it is read to its end. If not, only its last lines are known, or nothing.
     pub(super) whole: bool,
-    cut: bool,
+    /// When it was written, Unix milliseconds; `None`: it is not read to its end.
+    pub(super) modified_ms: Option<u64>,
+    /// Whether its beginning was left out.
+    pub(super) cut: bool,
 }
 
 impl<P> Said<'_, P> {
-    /// What is not known for want of reading. `of_turn`: whether anything was said of a turn.
+    /// What is not known for want of reading. `of_turn`: whether anything was said of a turn. As long as that is still to be
+    /// read, what the processes show says nothing of what the agent does.
     pub(super) fn gaps(&self, of_turn: bool) -> Vec<Gap> {
         let gap = |field: &'static str, reason: &str| Gap { field: field.into(), reason: reason.to_owned() };
         let why = if self.whole { self.cut.then_some(CUT) } else { Some(STILL_READ) };
         let turn = why.filter(|_| !of_turn).map(|why| gap("evidence", why));
-        turn.into_iter().chain((!self.whole).then(|| gap("usage", STILL_READ))).collect()
+        let activity = (!self.whole && !of_turn).then(|| gap(ACTIVITY, STILL_READ));
+        turn.into_iter().chain(activity).chain((!self.whole).then(|| gap("usage", STILL_READ))).collect()
     }
 }
 
@@ -80,14 +87,21 @@ impl<P: Parser> Followed<P> {
         self.records.get(path).map_or_else(new, |record| record.tail.behind())
     }
 
-    /// What a record has said so far: read to its end, or else its last lines.
+    /// What a record has said so far: read to its end, or else its last lines; nothing, where these say nothing without the
+    /// others.
     ///
     /// # Errors
-    /// It cannot be read, or is longer than can be read in one tick and has to be summed up.
+    /// It cannot be read.
     pub(super) fn read(&mut self, path: &Path, now: Moment) -> Result<Said<'_, P>, String> {
         let first_seen = || {
             let options = Options { first: P::END, ..Options::default() };
-            Record { tail: Tail::new(path.to_owned(), options), parser: P::default(), end: None, wanted: true }
+            Record {
+                tail: Tail::new(path.to_owned(), options),
+                parser: P::default(),
+                end: None,
+                blank: P::default(),
+                wanted: true,
+            }
         };
         let record = self.records.entry(path.to_owned()).or_insert_with(first_seen);
         record.wanted = true;
@@ -99,12 +113,12 @@ impl<P: Parser> Followed<P> {
         match read {
             Ok(Progress::Unchanged | Progress::Read) => {
                 record.end = None;
-                Ok(Said { parser: &record.parser, whole: true, cut: record.tail.is_cut() })
+                let (cut, modified_ms) = (record.tail.is_cut(), record.tail.modified_ms());
+                Ok(Said { parser: &record.parser, whole: true, modified_ms, cut })
             }
-            Ok(Progress::Behind) if P::END.is_none() => Err(STILL_READ.to_owned()),
             Ok(Progress::Behind) => {
                 let parser = record.last_lines(now).map_err(|why| format!("its record cannot be read: {why}"))?;
-                Ok(Said { parser, whole: false, cut: true })
+                Ok(Said { parser, whole: false, modified_ms: None, cut: true })
             }
             Err(why) => Err(format!("its record cannot be read: {why}")),
         }
@@ -112,8 +126,11 @@ impl<P: Parser> Followed<P> {
 }
 
 impl<P: Parser> Record<P> {
-    /// What its last lines say.
+    /// What its last lines say. A compressed one shows them last of all.
     fn last_lines(&mut self, now: Moment) -> Result<&P, Unreadable> {
+        if P::END.is_none() || self.tail.is_packed() {
+            return Ok(&self.blank);
+        }
         let options = Options { first: Some(PEEK), ..Options::default() };
         let new = || (Tail::new(self.tail.path().to_owned(), options), P::default());
         let (tail, parser) = self.end.get_or_insert_with(new);
@@ -175,7 +192,9 @@ mod tests {
         followed.budget = Budget::new(1);
         let file = dir.path().join("long");
         fs::write(&file, "1\n2\n3\n").unwrap();
-        assert_eq!(followed.read(&file, at(0)).unwrap_err(), "its record is still being read");
+        let said = followed.read(&file, at(0)).unwrap();
+        assert_eq!((said.parser.0, said.whole, said.modified_ms), (0, false, None), "not half of it");
+        assert_eq!(said.gaps(false).iter().map(|gap| &*gap.reason).collect::<Vec<_>>(), [STILL_READ; 3]);
     }
 
     /// Counts lines of a record whose end is enough.
@@ -202,7 +221,7 @@ mod tests {
         assert_eq!((said.parser.0, said.whole), (65, false));
         let fields = |gaps: Vec<Gap>| gaps.into_iter().map(|gap| (gap.field, gap.reason)).collect::<Vec<_>>();
         let still = |field: &'static str| (field.into(), STILL_READ.to_owned());
-        assert_eq!(fields(said.gaps(false)), [still("evidence"), still("usage")]);
+        assert_eq!(fields(said.gaps(false)), [still("evidence"), still("activity"), still("usage")]);
         assert_eq!(fields(said.gaps(true)), [still("usage")]);
         followed.begin();
         let said = followed.read(&file, at(1)).unwrap();

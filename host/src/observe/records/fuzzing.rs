@@ -3,13 +3,17 @@
 //! A record comes in pieces, as it does when it is read while somebody writes it. What is said of it must not depend on where
 //! one piece ends and the next one begins.
 
+use super::aider::history::History;
 use super::claude::{jobs, session_file, transcript, turn};
 use super::codex::rollout::Rollout;
 use super::copilot::events::Events;
+use super::cursor::transcript::Transcript;
 use super::follow::Parser;
+use super::gemini::chat::Chat as Gemini;
 use super::hooks::event::Event;
 use super::hooks::note::{Change, Note, change};
 use super::hooks::{evidence, meaning::KINDS};
+use super::mcp_servers::formats::{self, Format};
 use super::qwen::{chat::Chat, registry};
 use super::tail::{Lines, Options, Piece};
 use crate::observe::processes::{Ancestor, Lineage, Machine, ProcessId};
@@ -30,6 +34,12 @@ pub const PARSERS: &[super::super::Parser] = &[
     ("copilot-events", |pieces| {
         lines(pieces, |said: Events| (said.statements().collect::<Vec<_>>(), said.usage(|_| true), said.is_whole()))
     }),
+    ("cursor-transcript", |pieces| lines(pieces, |said: Transcript| said.last().cloned())),
+    ("gemini-chat", |pieces| lines(pieces, |said: Gemini| (said.statement().cloned(), said.usage(|_| true)))),
+    ("gemini-chat-whole", |pieces| {
+        show(Gemini::whole(&pieces.concat()).map(|said| (said.statement().cloned(), said.usage(|_| true))))
+    }),
+    ("aider-history", |pieces| lines(pieces, |said: History| (said.turn().claim(), said.started(), said.usage()))),
     ("qwen-registry", |pieces| show(registry::session(&pieces.concat(), PROCESS, &machine()))),
     ("qwen-chat", |pieces| lines(pieces, |said: Chat| said.usage())),
     ("hook-events", hook_events),
@@ -37,7 +47,13 @@ pub const PARSERS: &[super::super::Parser] = &[
 
 /// The same for notes, which are headcount's own and have words of any length.
 pub const NOTES: fn(&[&[u8]]) -> String =
-    |pieces| show(serde_json::from_slice(&pieces.concat()).map(|note: Note| evidence(&note).collect::<Vec<_>>()).ok());
+    |pieces| show(serde_json::from_slice(&pieces.concat()).map(|note: Note| evidence(&note, None)).ok());
+
+/// The MCP servers that configurations name, whose command lines are held against processes.
+pub const SERVERS: fn(&[&[u8]]) -> String = |pieces| {
+    let servers = |format| formats::parse(&pieces.concat(), format);
+    show([Format::Servers, Format::Codex, Format::OpenCode].map(servers))
+};
 
 fn show(said: impl Debug) -> String {
     format!("{said:?}")
@@ -77,15 +93,24 @@ fn claude_job(pieces: &[&[u8]]) -> String {
 
 fn claude_transcript(pieces: &[&[u8]]) -> String {
     let (mut turn, mut sums, mut faults) = (turn::Turn::default(), turn::Sums::default(), Vec::new());
+    let mut ledger = turn::Ledger::default();
     each_line(pieces, |line| match transcript::parse(line) {
         Ok(line) => {
             turn.take(&line);
-            sums.take(&line);
+            sums.take(&line, &mut ledger);
         }
         Err(why) => faults = vec![why],
     });
     let tool = turn.current_tool().map(str::to_owned);
-    show((turn.evidence(0), tool, turn.is_open_since(NOW_MS), sums.tokens(), sums.model, faults))
+    show((
+        turn.evidence(0),
+        tool,
+        turn.is_open_since(NOW_MS),
+        ledger.sum.plus(sums.unnamed),
+        sums.model,
+        sums.context,
+        faults,
+    ))
 }
 
 /// What is noted of events, one in each line, as a desk notes them: each note is read from the last one's file.
@@ -102,7 +127,7 @@ fn hook_events(pieces: &[&[u8]]) -> String {
                 Change::Write(written) => note = read_again(&written),
             }
         });
-        note.map(|note| (evidence(&note).collect::<Vec<_>>(), note.open.questions.len()))
+        note.map(|note| (evidence(&note, None), note.open.questions.len()))
     };
     show(KINDS.iter().map(of_kind).collect::<Vec<_>>())
 }

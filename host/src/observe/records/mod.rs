@@ -4,9 +4,12 @@
 //! Everything is read and nothing written. Records are matched to processes by identity, never by folder or by which file is
 //! newest; what cannot be decided is said, and no claim is made. Prompts, tool inputs and command lines never leave a reader.
 
+mod aider;
 pub mod claude;
 mod codex;
 mod copilot;
+mod cursor;
+mod databases;
 mod event;
 pub mod folder;
 mod follow;
@@ -14,16 +17,22 @@ mod follow;
 pub mod fuzzing;
 mod gemini;
 pub mod hooks;
+mod mcp_servers;
 mod qwen;
 pub mod small;
+mod sought;
 pub mod tail;
 #[cfg(test)]
 mod tests;
 mod value;
 
+pub use aider::Aider;
 pub use codex::Codex;
 pub use copilot::Copilot;
+pub use cursor::Cursor;
+pub use databases::Databases;
 pub use gemini::Gemini;
+pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
 
 use super::facts::{Evidence, Gap, Usage};
@@ -31,8 +40,10 @@ use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use value::Id;
 
 /// An agent whose records are wanted.
 #[derive(Debug, Clone)]
@@ -45,12 +56,44 @@ pub struct Subject {
     pub started_at_ms: u64,
     /// The id of the conversation that it is in, where its own events have said so: for records that name no process.
     pub conversation: Option<String>,
+    /// The ids of the conversations that the readers before have found its processes to hold: what is said of one of these is
+    /// said of no other.
+    pub open: Vec<String>,
+    /// What its processes have started that is none of them.
+    pub children: Vec<Child>,
+    /// What an earlier reader has found of its calls: for events of questions, whose answers may send none.
+    pub calls: Option<Calls>,
+}
+
+/// The calls of tools in the last turn of a conversation, by its transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// The conversation's id.
+    pub conversation: String,
+    /// Those that have not come back, by their ids.
+    pub open: Vec<String>,
+    /// When the transcript was written last, Unix milliseconds.
+    pub last_ms: u64,
+}
+
+/// A process that an agent has started.
+#[derive(Debug, Clone)]
+pub struct Child {
+    /// What it runs.
+    pub program: Arc<Program>,
+    /// What those run that it has started.
+    pub children: Vec<Arc<Program>>,
 }
 
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
 const START_SLACK_MS: u64 = 2000;
 
 impl Subject {
+    /// Its root process.
+    fn root(&self) -> Option<ProcessId> {
+        self.processes.first().map(|(root, _)| *root)
+    }
+
     /// Whether what happened then may be its own doing. A record that an agent goes on with tells of earlier processes, too.
     pub fn ran_at(&self, at_ms: u64) -> bool {
         at_ms.saturating_add(START_SLACK_MS) >= self.started_at_ms
@@ -66,16 +109,61 @@ pub struct Testimony {
     pub usage: Option<Usage>,
     /// What could not be found, and why.
     pub unmeasured: Vec<Gap>,
+    /// The conversations that its processes hold, where they can hold several. What is said above is said of no single one.
+    pub conversations: Vec<Conversation>,
+    /// Its calls of tools, where all of the last turn is known.
+    pub calls: Option<Calls>,
+}
+
+/// What was found of one of the conversations that the same processes hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conversation {
+    /// The agent's own id for it: letters, digits, `-` and `_`.
+    pub id: String,
+    /// When it began, Unix milliseconds.
+    pub started_at_ms: Option<u64>,
+    /// Dated statements about what is done in it.
+    pub evidence: Vec<Evidence>,
+    /// What it has used.
+    pub usage: Option<Usage>,
+    /// What could not be found, and why.
+    pub unmeasured: Vec<Gap>,
 }
 
 impl From<Result<Testimony, String>> for Testimony {
     /// Of an agent whose records cannot be found or read, nothing is said but why.
     fn from(found: Result<Self, String>) -> Self {
-        found.unwrap_or_else(|why| {
-            let gap = |field: &'static str| Gap { field: field.into(), reason: why.clone() };
-            Self { unmeasured: ["evidence", "usage"].map(gap).into(), ..Self::default() }
-        })
+        found.unwrap_or_else(|why| Self { unmeasured: nothing_for(&why), ..Self::default() })
     }
+}
+
+impl Testimony {
+    /// Takes up what another reader has found of the same agent.
+    fn add(&mut self, more: Self) {
+        self.evidence.extend(more.evidence);
+        self.unmeasured.extend(more.unmeasured);
+        self.usage = Usage::either(more.usage, self.usage.take());
+        for more in more.conversations {
+            match self.conversations.iter_mut().find(|known| known.id == more.id) {
+                Some(known) => known.add(more),
+                None => self.conversations.push(more),
+            }
+        }
+    }
+}
+
+impl Conversation {
+    fn add(&mut self, more: Self) {
+        self.evidence.extend(more.evidence);
+        self.unmeasured.extend(more.unmeasured);
+        self.usage = Usage::either(more.usage, self.usage.take());
+        self.started_at_ms = self.started_at_ms.or(more.started_at_ms);
+    }
+}
+
+/// What is said where nothing can be, for this reason.
+fn nothing_for(why: &str) -> Vec<Gap> {
+    ["evidence", "usage"].map(|field| gap(field, why)).into()
 }
 
 /// A reader of records.
@@ -96,7 +184,7 @@ pub trait Records: Debug + Send {
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony>;
 }
 
-/// All readers.
+/// All readers, in an order in which one may learn from what those before it have found.
 #[derive(Debug, Default)]
 pub struct Readers(Vec<Box<dyn Records>>);
 
@@ -124,36 +212,87 @@ impl Readers {
         }
         let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
         for reader in &mut self.0 {
-            let theirs: Vec<&Subject> = subjects.iter().filter(|subject| reader.reads(&subject.kind)).collect();
-            for (subject, said) in theirs.iter().zip(reader.read(&theirs, now)) {
-                let Some((root, _)) = subject.processes.first() else { continue };
-                let all = found.entry(*root).or_default();
-                all.evidence.extend(said.evidence);
-                all.unmeasured.extend(said.unmeasured);
-                all.usage = said.usage.or(all.usage.take());
+            let (at, theirs): (Vec<_>, Vec<_>) =
+                subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
+            for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
+                let subject = &mut subjects[at];
+                let Some(root) = subject.root() else { continue };
+                subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
+                subject.calls = said.calls.clone().or(subject.calls.take());
+                found.entry(root).or_default().add(said);
             }
         }
         found
     }
 }
 
-/// The folder in which a program keeps its records: what `variable` of its environment names, else `below_home` in the home
-/// that it was started with. This program's own environment says nothing of it.
+/// The conversation that each of the agents is in, as far as `id_of` knows it; `untold` is the reason where it does not.
+fn told_conversations(
+    subjects: &[&Subject],
+    id_of: impl Fn(&Subject) -> Option<Id>,
+    untold: &str,
+) -> Vec<Result<Id, String>> {
+    let ids: Vec<Option<Id>> = subjects.iter().map(|agent| id_of(agent)).collect();
+    let why = shared(subjects, ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?))));
+    let decide = |(at, id): (usize, Option<Id>)| match why.get(&at) {
+        Some(why) => Err(why.clone()),
+        None => id.ok_or_else(|| untold.to_owned()),
+    };
+    ids.into_iter().enumerate().map(decide).collect()
+}
+
+fn gap(field: &'static str, reason: &str) -> Gap {
+    Gap { field: field.into(), reason: reason.to_owned() }
+}
+
+/// The agents whose conversations are those of others too, and what is to be said of that: which of them has done what cannot
+/// be seen, and no conversation is shown twice. `records` are the agents' by their places: files, or ids.
+fn shared<R: Eq + Hash>(
+    subjects: &[&Subject],
+    records: impl IntoIterator<Item = (usize, R)>,
+) -> HashMap<usize, String> {
+    let mut owners: HashMap<R, Vec<usize>> = HashMap::new();
+    for (agent, record) in records {
+        owners.entry(record).or_default().push(agent);
+    }
+    let mut shared = HashMap::new();
+    for owners in owners.values() {
+        for agent in owners {
+            let other = owners.iter().find_map(|other| subjects[*other].root().filter(|_| other != agent));
+            let why = |other: ProcessId| format!("its conversation is that of process {} too", other.pid);
+            shared.extend(other.map(|other| (*agent, why(other))));
+        }
+    }
+    shared
+}
+
+/// The folder in which a program keeps its records: what the variable `name` of its environment names, else `below_home` in
+/// the home that it was started with. This program's own environment says nothing of it.
 ///
 /// # Errors
 /// Its environment may not be read, or names neither.
-fn home_of(program: &Program, variable: &str, below_home: &str) -> Result<PathBuf, String> {
-    let unknown = |why: &str| format!("where it keeps its records is not known: {why}");
-    let env = program.env.as_ref().map_err(|why| unknown(why))?;
-    let value = |name: &str| env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
-    let folder = match (value(variable), value("HOME")) {
+fn home_of(program: &Program, name: &str, below_home: &str) -> Result<PathBuf, String> {
+    let folder = match (variable(program, name)?, variable(program, "HOME")?) {
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(home)) => Path::new(home).join(below_home),
-        (None, None) => return Err(unknown("it has no home")),
+        (None, None) => return Err(no_place("it has no home")),
     };
     match &program.cwd {
         _ if folder.is_absolute() => Ok(folder),
         Ok(cwd) => Ok(cwd.join(folder)),
-        Err(why) => Err(unknown(why)),
+        Err(why) => Err(no_place(why)),
     }
+}
+
+/// A variable of the environment that a program was started with; an empty one is as good as none.
+///
+/// # Errors
+/// Its environment may not be read.
+fn variable<'p>(program: &'p Program, name: &str) -> Result<Option<&'p str>, String> {
+    let env = program.env.as_ref().map_err(|why| no_place(why))?;
+    Ok(env.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str()))
+}
+
+fn no_place(why: &str) -> String {
+    format!("where it keeps its records is not known: {why}")
 }

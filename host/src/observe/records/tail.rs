@@ -3,6 +3,7 @@
 //! A [`Tail`] hands each whole line once, however its bytes arrive. While nothing has changed it costs one `stat`, and
 //! nothing is opened. How much is read in one tick is bounded by a [`Budget`] that all files share. What cannot be read
 //! is looked for again only so often. Lines are bytes: what they mean, and whether they mean anything, is the caller's.
+//! A file whose name ends with `.zst` is unpacked as it is read, always from its beginning.
 
 use crate::clock::Moment;
 use crate::files::{FileId, Stamp, open_itself};
@@ -10,9 +11,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use unpack::Unpack;
 
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -20,6 +23,9 @@ const CHUNK: usize = 64 << 10;
 /// How many of the last bytes that were read must still stand where they stood: a file that was written anew in place has
 /// the same inode.
 const ANCHOR: usize = 64;
+
+/// How many bytes a compressed file is taken to have.
+const MOST_PACKED: u64 = 1 << 40;
 
 /// How many bytes may still be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,9 +131,13 @@ pub struct Tail {
     cut: bool,
     /// The last bytes before `offset`.
     anchor: Vec<u8>,
+    /// Where it is compressed.
+    unpack: Option<Unpack>,
     lines: Lines,
     /// What the file was when all of it had been read.
     whole: Option<Stamp>,
+    /// What the file was when what is in it could not be unpacked, and why.
+    spoiled: Option<(Stamp, Unreadable)>,
     /// Until when it is not looked for again, on the steady clock, and why.
     failed: Option<(Duration, Unreadable)>,
 }
@@ -136,7 +146,29 @@ impl Tail {
     /// A file that was not looked at yet.
     pub fn new(path: PathBuf, options: Options) -> Self {
         let lines = Lines::new(options.longest_line);
-        Self { path, options, file: None, offset: 0, cut: false, anchor: Vec::new(), lines, whole: None, failed: None }
+        Self {
+            path,
+            options,
+            file: None,
+            offset: 0,
+            cut: false,
+            anchor: Vec::new(),
+            unpack: None,
+            lines,
+            whole: None,
+            spoiled: None,
+            failed: None,
+        }
+    }
+
+    /// Whether it is compressed, by its name.
+    pub fn is_packed(&self) -> bool {
+        is_packed(&self.path)
+    }
+
+    /// When the file was written that has been read to its end, Unix milliseconds.
+    pub fn modified_ms(&self) -> Option<u64> {
+        self.whole?.modified_ms()
     }
 
     /// Where the file is.
@@ -154,10 +186,14 @@ impl Tail {
         self.cut
     }
 
-    /// How many bytes there are to be read, as far as can be seen without opening the file.
+    /// How many bytes there are to be read, as far as can be seen without opening the file. How many a compressed one has
+    /// cannot be seen: as many as may be.
     pub fn behind(&self) -> u64 {
-        let size = Stamp::of_itself(&self.path).map_or(0, |stamp| stamp.size);
-        size.saturating_sub(self.offset)
+        match Stamp::of_itself(&self.path) {
+            Ok(stamp) if self.is_packed() && self.whole != Some(stamp) => MOST_PACKED.max(stamp.size),
+            Ok(stamp) => stamp.size.saturating_sub(self.offset),
+            Err(_) => 0,
+        }
     }
 
     /// Reads what is new, and hands it piece by piece.
@@ -174,7 +210,11 @@ impl Tail {
         if let Some((_, why)) = self.failed.as_ref().filter(|(until, _)| now.steady < *until) {
             return Err(why.clone());
         }
-        let read = self.read_now(budget, &mut hand).map_err(|error| Unreadable::from(&error));
+        let stamp = Stamp::of_itself(&self.path).ok();
+        if let Some((_, why)) = self.spoiled.as_ref().filter(|(spoiled, _)| Some(*spoiled) == stamp) {
+            return Err(why.clone());
+        }
+        let read = self.read_now(budget, &mut hand).map_err(|error| self.why(&error));
         self.failed = read.as_ref().err().map(|why| (now.steady + self.options.retry, why.clone()));
         read
     }
@@ -183,7 +223,7 @@ impl Tail {
         if self.whole == Some(Stamp::of_itself(&self.path)?) {
             return Ok(Progress::Unchanged);
         }
-        self.whole = None;
+        (self.whole, self.spoiled) = (None, None);
         if budget.left() == 0 {
             return Ok(Progress::Behind);
         }
@@ -191,9 +231,13 @@ impl Tail {
         if !self.is_continued_by(&mut file, stamp)? {
             self.start_over(stamp);
             hand(Piece::Restart);
+            if self.is_packed() {
+                self.unpack = Some(Unpack::new()?);
+            }
         }
         file.seek(SeekFrom::Start(self.offset))?;
-        if !self.read_on(&mut file, budget, hand)? {
+        let is_read = self.read_on(&mut file, budget, hand).inspect_err(|error| self.spoil(stamp, error))?;
+        if !is_read {
             return Ok(Progress::Behind);
         }
         self.whole = Some(stamp);
@@ -216,7 +260,7 @@ impl Tail {
     }
 
     fn start_over(&mut self, stamp: Stamp) {
-        let torn = self.options.first.is_some_and(|first| stamp.size > first);
+        let torn = self.options.first.is_some_and(|first| stamp.size > first) && !self.is_packed();
         // One byte more: if a line ends there, the next one is whole.
         self.offset = if torn { stamp.size - self.options.first.unwrap_or_default() - 1 } else { 0 };
         self.cut = torn;
@@ -225,10 +269,26 @@ impl Tail {
         self.lines = Lines { skipping: torn, ..Lines::new(self.options.longest_line) };
     }
 
+    /// Who cannot be unpacked from here is to be read from the beginning, once something in the file has changed.
+    fn spoil(&mut self, stamp: Stamp, error: &io::Error) {
+        if self.unpack.take().is_some() {
+            self.file = None;
+            self.spoiled = Some((stamp, Unreadable::because(format!("cannot be unpacked: {error}"))));
+        }
+    }
+
+    fn why(&self, error: &io::Error) -> Unreadable {
+        self.spoiled.as_ref().map_or_else(|| Unreadable::from(error), |(_, why)| why.clone())
+    }
+
     /// Reads to the end, or until the budget ends. Returns whether the end was reached.
     fn read_on(&mut self, file: &mut File, budget: &mut Budget, hand: &mut impl FnMut(Piece<'_>)) -> io::Result<bool> {
         let mut chunk = vec![0; CHUNK];
         while budget.left() > 0 {
+            if let Some(unpack) = self.unpack.as_mut().filter(|unpack| unpack.is_pending()) {
+                unpack.feed(&[], budget, |bytes| self.lines.feed(bytes, hand))?;
+                continue;
+            }
             let most = usize::try_from(budget.left()).map_or(CHUNK, |left| left.min(CHUNK));
             let read = match file.read(&mut chunk[..most]) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -236,13 +296,53 @@ impl Tail {
             };
             let Some(bytes) = chunk.get(..read).filter(|bytes| !bytes.is_empty()) else { return Ok(true) };
             budget.0 -= read as u64;
-            self.offset += read as u64;
-            self.anchor.extend_from_slice(&bytes[read.saturating_sub(ANCHOR)..]);
+            let taken = match &mut self.unpack {
+                Some(unpack) => unpack.feed(bytes, budget, |bytes| self.lines.feed(bytes, hand))?,
+                None => {
+                    self.lines.feed(bytes, hand);
+                    read
+                }
+            };
+            self.offset += taken as u64;
+            self.anchor.extend_from_slice(&bytes[taken.saturating_sub(ANCHOR)..taken]);
             self.anchor.drain(..self.anchor.len().saturating_sub(ANCHOR));
-            self.lines.feed(bytes, hand);
+            if taken < read {
+                return Ok(false);
+            }
         }
         Ok(false)
     }
+}
+
+/// Whether a file is compressed, by its name.
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "zst")
+}
+
+/// The first line of a file, compressed or not, without its end. `None`: it has none yet.
+///
+/// # Errors
+/// The file is missing, is a link or no plain file, or cannot be read; the line has more than `most` bytes.
+pub fn first_line(path: &Path, most: usize) -> Result<Option<Vec<u8>>, Unreadable> {
+    let options = Options { first: None, longest_line: most, ..Options::default() };
+    let mut tail = Tail::new(path.to_owned(), options);
+    let mut first = None;
+    // By and by, for most first lines are short.
+    for _ in 0..=most / CHUNK {
+        let progress = tail.read_now(&mut Budget::new(2 * CHUNK as u64), &mut |piece| {
+            if let (Piece::Line(line), None) = (piece, &first) {
+                first = Some(line.to_vec());
+            }
+        });
+        let progress = progress.map_err(|error| tail.why(&error))?;
+        if tail.too_long() > 0 {
+            return Err(Unreadable::because(format!("its first line has more than {most} bytes")));
+        }
+        if first.is_some() || progress != Progress::Behind {
+            break;
+        }
+    }
+    Ok(first)
 }
 
 /// Makes lines of bytes that arrive in pieces.

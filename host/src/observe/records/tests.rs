@@ -1,6 +1,6 @@
 //! The readers, over files and processes of the tests' own.
 
-use super::{Gemini, Records as _, Subject, Testimony, home_of};
+use super::{Subject, Testimony, home_of};
 use crate::clock::Moment;
 use crate::observe::processes::{ProcessId, Program};
 use std::path::Path;
@@ -21,7 +21,15 @@ pub(super) fn subject(kind: &str, env: Env) -> Subject {
     let program = Program { exe: Err(denied()), argv: Err(denied()), cwd: Err(denied()), env, uid: None };
     let id = ProcessId { pid: 4242, start: 77 };
     let processes = vec![(id, Arc::new(program))];
-    Subject { kind: kind.into(), processes, started_at_ms: 1_788_688_800_000, conversation: None }
+    Subject {
+        kind: kind.into(),
+        processes,
+        started_at_ms: 1_788_688_800_000,
+        conversation: None,
+        open: Vec::new(),
+        children: vec![],
+        calls: None,
+    }
 }
 
 /// So many seconds after the beginning.
@@ -42,13 +50,6 @@ fn what_an_agent_has_done_it_has_done_since_its_start() {
     let started = agent.started_at_ms;
     assert!(agent.ran_at(started + 1) && agent.ran_at(started) && agent.ran_at(started - 1000));
     assert!(!agent.ran_at(started - 60_000) && !agent.ran_at(0) && agent.ran_at(u64::MAX));
-}
-
-#[test]
-fn nothing_is_said_of_gemini_but_why() {
-    let (one, two) = (subject("gemini", Ok(vec![])), subject("gemini", Ok(vec![])));
-    let said = Gemini.read(&[&one, &two], now(0));
-    assert_eq!(said.iter().map(undecided).collect::<Vec<_>>(), ["its records name no process"; 2]);
 }
 
 #[test]

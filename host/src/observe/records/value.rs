@@ -12,7 +12,7 @@ pub fn word(text: &str) -> String {
 }
 
 /// An id that an agent has made and that may be part of a file's name: no dots, no slashes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(String);
 
 impl Id {

@@ -145,24 +145,38 @@ pub struct Scene {
 impl Scene {
     /// A world in which `rosters` are declared; `prepare` may start processes and knows the folder of the projects.
     pub fn new(rosters: Vec<Box<dyn Source>>, prepare: impl FnOnce(&mut World, &Path)) -> Self {
-        Self::configured(&Config::default(), rosters, prepare)
+        Self::configured(&Config::default(), rosters, Readers::default(), prepare)
     }
 
     /// A world in which those found by themselves stay for a minute after their end.
     pub fn with_memory(prepare: impl FnOnce(&mut World, &Path)) -> Self {
         let mut config = Config::default();
         config.sampling.keep_ended = Span::from_millis(60_000);
-        Self::configured(&config, Vec::new(), prepare)
+        Self::configured(&config, Vec::new(), Readers::default(), prepare)
     }
 
-    fn configured(config: &Config, rosters: Vec<Box<dyn Source>>, prepare: impl FnOnce(&mut World, &Path)) -> Self {
+    /// A world whose agents' records are read by `readers`.
+    pub fn with_readers(
+        rosters: Vec<Box<dyn Source>>,
+        readers: Readers,
+        prepare: impl FnOnce(&mut World, &Path),
+    ) -> Self {
+        Self::configured(&Config::default(), rosters, readers, prepare)
+    }
+
+    fn configured(
+        config: &Config,
+        rosters: Vec<Box<dyn Source>>,
+        readers: Readers,
+        prepare: impl FnOnce(&mut World, &Path),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let disk = std::fs::canonicalize(folder.path()).unwrap();
         let clock = Arc::new(ManualClock::at(BEGIN_MS));
         let mut world = World::new();
         prepare(&mut world, &disk);
         let port: Arc<dyn Clock> = clock.clone();
-        let observer = Observer::new(port, world, config, rosters, Readers::default()).unwrap();
+        let observer = Observer::new(port, world, config, rosters, readers).unwrap();
         Self { observer, clock, disk, _removed_when_dropped: folder }
     }
 

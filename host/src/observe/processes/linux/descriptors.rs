@@ -4,6 +4,7 @@
 use super::fields;
 use super::files::Files;
 use crate::clock::Moment;
+use crate::files::read_small_text;
 use crate::observe::processes::ProcessId;
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
@@ -18,6 +19,9 @@ const MOST: usize = 4096;
 
 /// The largest `fdinfo` has some hundred bytes; what is wanted stands in its second line.
 const FDINFO: usize = 4096;
+
+/// So much of the list of all locks is read; each takes some 60 bytes.
+const LOCKS: u64 = 4 << 20;
 
 /// How long a list of a process's descriptors stands, as long as what was found in it is still so.
 const LIST_FOR: Duration = Duration::from_secs(3);
@@ -79,10 +83,31 @@ impl OpenFiles {
         regular
     }
 
+    /// The processes that have a lock on a file, as those have that use it as a database. Locks that belong to an open file and
+    /// not to a process name none, and where locks are not listed nobody is found.
+    pub fn locked_by(&mut self, path: &Path) -> Vec<ProcessId> {
+        let Ok(inode) = path.symlink_metadata().map(|found| found.ino()) else { return Vec::new() };
+        let locks = read_small_text(Path::new("/proc/locks"), LOCKS).unwrap_or_default();
+        let mut pids: Vec<u32> = locks.lines().filter_map(|line| holder(line, inode)).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let Ok(files) = &mut self.files else { return Vec::new() };
+        let process = |pid| Some(ProcessId { pid, start: files.stat(pid).ok()?.start });
+        pids.into_iter().filter_map(process).collect()
+    }
+
     /// Forgets the processes that are not `wanted` any more.
     pub fn retain(&mut self, wanted: impl Fn(ProcessId) -> bool) {
         self.held.retain(|process, _| wanted(*process));
     }
+}
+
+/// Who has the lock of a line like `1: POSIX  ADVISORY  READ 4242 08:01:1234 128 128`, if it is on this file. The device is
+/// not looked at: some file systems have another one here than in a file's data.
+fn holder(line: &str, inode: u64) -> Option<u32> {
+    let mut fields = line.split_whitespace().skip(4);
+    let (pid, place) = (fields.next()?, fields.next()?);
+    (place.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok())?
 }
 
 /// Where a descriptor leads; `None`: it has been closed.

@@ -4,7 +4,7 @@ use super::conversation::Conversation;
 use super::jobs::{self, Job};
 use super::session_file::{self, Session};
 use crate::clock::Moment;
-use crate::observe::facts::{Claim, Evidence, Gap};
+use crate::observe::facts::{ACTIVITY, Claim, Evidence, Gap};
 use crate::observe::processes::{ProcessId, Program};
 use crate::observe::records::folder::Folder;
 use crate::observe::records::small::Small;
@@ -216,29 +216,35 @@ impl Agent {
     /// Reads what goes on now with the agents inside it. `started_at_ms` is when its process started.
     pub fn glance_inside(&mut self, budget: &mut Budget, now: Moment, started_at_ms: u64) {
         if let Some(conversation) = &mut self.conversation {
-            conversation.inside.glance(budget, now, started_at_ms);
+            conversation.glance_inside(budget, now, started_at_ms);
         }
     }
 
-    /// Whether its transcript is not read to the end.
+    /// Whether its transcripts are not read to the end.
     pub fn is_behind(&self) -> bool {
         self.conversation.as_ref().is_some_and(Conversation::is_behind)
     }
 
-    /// How much of it is left.
+    /// How much of them is left.
     pub fn behind(&self) -> u64 {
         self.conversation.as_ref().map_or(0, Conversation::behind)
     }
 
-    /// Reads on in its transcript.
+    /// Reads on in its transcripts.
     pub fn read_on(&mut self, budget: &mut Budget, now: Moment) {
         if let Some(conversation) = &mut self.conversation {
             conversation.read_on(budget, now);
         }
     }
 
-    /// What it says, all in all. `started_at_ms` is when its process started.
-    pub fn testimony(&self, started_at_ms: u64) -> Testimony {
+    /// The transcript of its conversation.
+    pub fn transcript(&self) -> Option<&Path> {
+        self.conversation.as_ref().map(Conversation::path)
+    }
+
+    /// What it says, all in all. `started_at_ms` is when its process started; `shared` why its conversation is not its own, or
+    /// not its alone.
+    pub fn testimony(&self, started_at_ms: u64, shared: Option<&str>) -> Testimony {
         let mut said = Testimony::default();
         let gap = |field: &'static str, reason: String| Gap { field: field.into(), reason };
         let Some(own) = &self.own else {
@@ -256,17 +262,24 @@ impl Agent {
         }
         said.unmeasured.extend(self.blocked_since.as_ref().err().map(|why| gap("evidence", why.clone())));
         let lost = match (&self.conversation, &self.undecided) {
+            _ if shared.is_some() => {
+                let fields = if said.evidence.is_empty() { &["evidence", "usage"][..] } else { &["usage"] };
+                fields.iter().flat_map(|field| shared.map(|why| gap(field, why.to_owned()))).collect()
+            }
             (Some(conversation), undecided) if undecided.is_none() || !conversation.is_missing() => {
                 said.evidence.extend(conversation.evidence(started_at_ms));
+                said.calls = conversation.calls(started_at_ms);
                 let doubt = conversation.doubt().filter(|_| said.evidence.is_empty());
-                said.unmeasured.extend(doubt.map(|why| gap("evidence", why.to_owned())));
+                let unread =
+                    doubt.into_iter().flat_map(|why| ["evidence", ACTIVITY].map(|field| gap(field, why.to_owned())));
+                said.unmeasured.extend(unread);
                 let (usage, lost) = conversation.usage(started_at_ms);
                 said.usage = usage;
                 lost
             }
-            (_, undecided) => undecided.clone().into_iter().collect(),
+            (_, undecided) => undecided.iter().map(|why| gap("usage", why.clone())).collect(),
         };
-        said.unmeasured.extend((!lost.is_empty()).then(|| gap("usage", lost.join("; "))));
+        said.unmeasured.extend(lost);
         said
     }
 

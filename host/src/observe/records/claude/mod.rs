@@ -10,11 +10,12 @@ pub(super) mod jobs;
 pub(super) mod session_file;
 #[cfg(test)]
 mod tests;
+mod thread;
 pub(super) mod transcript;
 pub(super) mod turn;
 
 use super::tail::Budget;
-use super::{Records, Subject, Testimony};
+use super::{Records, Subject, Testimony, shared};
 use crate::clock::Moment;
 use crate::observe::processes::ProcessId;
 use agent::Agent;
@@ -51,11 +52,14 @@ impl Claude {
         let mut behind: Vec<&mut Agent> = self.agents.values_mut().filter(|agent| agent.is_behind()).collect();
         behind.sort_by_cached_key(|agent| agent.behind());
         behind.into_iter().for_each(|agent| agent.read_on(budget, now));
-        let said = |subject: &&Subject| {
-            let agent = root(subject).and_then(|root| self.agents.get(&root));
-            agent.map_or_else(Testimony::default, |agent| agent.testimony(subject.started_at_ms))
+        let agents: Vec<_> = subjects.iter().map(|subject| self.agents.get(&root(subject)?)).collect();
+        let conversations = agents.iter().enumerate().filter_map(|(at, agent)| Some((at, (*agent)?.transcript()?)));
+        let shared = shared(subjects, conversations);
+        let said = |(at, agent): (usize, &Option<&Agent>)| {
+            let (why, started_at_ms) = (shared.get(&at).map(String::as_str), subjects[at].started_at_ms);
+            agent.map_or_else(Testimony::default, |agent| agent.testimony(started_at_ms, why))
         };
-        subjects.iter().map(said).collect()
+        agents.iter().enumerate().map(said).collect()
     }
 }
 

@@ -52,30 +52,32 @@ pub fn parse(bytes: &[u8]) -> Result<Session, String> {
     })
 }
 
-/// What may be waited for, in words that say nothing of the work.
-const REASONS: [&str; 6] =
-    ["permission prompt", "dialog open", "input needed", "worker request", "sandbox request", "plan approval"];
-
 /// How it begins where a tool is to be approved; the tool's name follows.
 const APPROVALS: [&str; 2] = ["approve ", "permission: "];
 
 /// The longest name of a tool.
 const LONGEST_TOOL: usize = 32;
 
-/// What is waited for, without what the agent wants to do: `approve Bash: delete /srv/x` is `approve Bash`. Of a text that
-/// is not known only this is passed on, that there is a dialog: it may be anything that stands in one.
+/// So many words are what is waited for, as `permission prompt`; more are a sentence that is about something.
+const MOST_WORDS: usize = 3;
+
+/// What is waited for, in the record's own words, without what the agent wants to do: `approve Bash: delete /srv/x` is
+/// `approve Bash`. Of anything else but a few plain words nothing is passed on: it may be whatever stands in a dialog.
 fn reason(waiting_for: &str) -> Option<String> {
     let text = waiting_for.trim();
-    if REASONS.contains(&text) {
-        return Some(text.to_owned());
-    }
     let approval = |opening: &&str| {
         let tool = text.strip_prefix(opening)?.split(':').next()?.trim();
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         ((1..=LONGEST_TOOL).contains(&tool.len()) && tool.bytes().all(is_name)).then(|| format!("{opening}{tool}"))
     };
-    let known = || APPROVALS.iter().find_map(approval).unwrap_or_else(|| "a dialog".to_owned());
-    (!text.is_empty()).then(known)
+    let is_plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-'));
+    let plain = || {
+        let words: Vec<&str> = text.split(' ').collect();
+        let is_plain =
+            (1..=MOST_WORDS).contains(&words.len()) && words.iter().all(|word| !word.is_empty() && is_plain(word));
+        is_plain.then(|| word(text))
+    };
+    APPROVALS.iter().find_map(approval).or_else(plain)
 }
 
 impl Session {
@@ -155,11 +157,14 @@ mod tests {
         for (text, passed_on) in [
             ("permission prompt", Some("permission prompt")),
             ("permission: mcp__shop__buy", Some("permission: mcp__shop__buy")),
-            ("approve Edit file /srv/secret", Some("a dialog")),
-            ("Allow Bash(cat /srv/secret/key.pem)?", Some("a dialog")),
-            ("/srv/secret/key.pem", Some("a dialog")),
-            ("delete the secret", Some("a dialog")),
-            (&format!("approve {}", "x".repeat(33)), Some("a dialog")),
+            ("some new-fangled thing", Some("some new-fangled thing")),
+            ("frobnication", Some("frobnication")),
+            ("approve Edit file /srv/secret", None),
+            ("Allow Bash(cat /srv/secret/key.pem)?", None),
+            ("/srv/secret/key.pem", None),
+            ("may I delete the secret", None),
+            ("two  blanks", None),
+            (&format!("approve {}", "x".repeat(33)), Some(&word(&format!("approve {}", "x".repeat(33))))),
             (" ", None),
         ] {
             assert_eq!(said(&json!({"status": "waiting", "waitingFor": text})).2.as_deref(), passed_on, "{text}");

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod answers;
+mod cost;
+
 /// When all agents start, Unix milliseconds.
 const START: u64 = 1_700_000_000_000;
 
@@ -70,6 +73,9 @@ impl Scene {
             processes: vec![(id, Arc::new(program))],
             started_at_ms: START,
             conversation: None,
+            open: Vec::new(),
+            children: vec![],
+            calls: None,
         });
     }
 
@@ -116,6 +122,11 @@ fn gaps(said: &Testimony) -> Vec<(&str, &str)> {
     said.unmeasured.iter().map(|gap| (gap.field.as_ref(), gap.reason.as_str())).collect()
 }
 
+/// All but that the size of the model's context is not known.
+fn other_gaps(said: &Testimony) -> Vec<(&str, &str)> {
+    gaps(said).into_iter().filter(|(field, _)| *field != "context-used-percent").collect()
+}
+
 fn both(reason: &str) -> Vec<(&str, &str)> {
     vec![("evidence", reason), ("usage", reason)]
 }
@@ -139,7 +150,8 @@ fn an_agent_says_what_it_does_and_what_it_has_cost() {
         subagents: Some(0),
         ..Usage::default()
     };
-    assert_eq!((said.usage.as_ref(), gaps(&said)), (Some(&usage), vec![]));
+    let size = "how large its model's context is, is not recorded";
+    assert_eq!((said.usage.as_ref(), gaps(&said)), (Some(&usage), vec![("context-used-percent", size)]));
     assert!(!format!("{said:?}").contains("secret"));
     scene.tell(TRANSCRIPT, 8, &[END]);
     let said = scene.look();
@@ -252,6 +264,25 @@ fn two_in_one_folder_have_each_their_own_conversation_also_after_clear() {
 }
 
 #[test]
+fn a_conversation_that_two_processes_are_in_is_shown_of_neither() {
+    let mut scene = one();
+    scene.agent(8);
+    scene.session(7, &json!({"status": "busy"}));
+    scene.session(8, &json!({"sessionId": "s-7"}));
+    scene.tell(TRANSCRIPT, 5, &[PROMPT, CALL]);
+    let said = scene.all();
+    assert_eq!(claims(&said[0]), [(Source::OwnRecord, Claim::Working, 5)], "its own record is its own");
+    assert_eq!(gaps(&said[0]), [("usage", "its conversation is that of process 8 too")]);
+    let no_status = ("evidence", "the record of its session has no status");
+    let shared = "its conversation is that of process 7 too";
+    assert_eq!((claims(&said[1]), gaps(&said[1])), (vec![], vec![no_status, ("evidence", shared), ("usage", shared)]));
+    assert!(said.iter().all(|said| said.usage.is_none()));
+    scene.session(8, &json!({"sessionId": "s-8"}));
+    let said = scene.all();
+    assert_eq!(said[0].usage.as_ref().unwrap().input_tokens, Some(9), "alone it is its own again");
+}
+
+#[test]
 fn a_transcript_that_moved_is_found_by_its_id_if_there_is_one_only() {
     let mut scene = one();
     scene.session(7, &json!({"status": "idle", "cwd": "/w/app/some_where"}));
@@ -273,7 +304,7 @@ fn a_transcript_that_moved_is_found_by_its_id_if_there_is_one_only() {
     // What is where it should be settles it.
     scene.tell(TRANSCRIPT, 1, &[PROMPT, CALL]);
     let said = scene.look_after(20);
-    assert_eq!((said.usage.unwrap().input_tokens, said.unmeasured.len()), (Some(9), 0));
+    assert_eq!((other_gaps(&said), said.usage.as_ref().unwrap().input_tokens), (vec![], Some(9)));
 }
 
 #[test]
@@ -298,7 +329,7 @@ fn lines_that_nobody_understands_are_counted_and_the_rest_is_read() {
     );
     scene.tell(TRANSCRIPT, 1, &[PROMPT, CALL]);
     let said = scene.look();
-    assert_eq!(gaps(&said), [("usage", "3 lines of its transcript are not understood")]);
+    assert_eq!(other_gaps(&said), [("usage", "3 lines of its transcript are not understood")]);
     assert_eq!(said.usage.unwrap().output_tokens, Some(3));
 }
 
@@ -417,12 +448,12 @@ fn what_is_not_read_yet_is_not_as_if_nothing_were_recorded() {
     scene.session(7, &json!({"entrypoint": "sdk-ts"}));
     scene.tell(TRANSCRIPT, 5, &[PROMPT]);
     long_transcript(&scene.path(TRANSCRIPT), 20);
-    let unread = ("evidence", "its record is still being read");
+    let unread = ["evidence", "activity"].map(|field| (field, "its record is still being read"));
     let said = scene.look();
-    assert!(said.evidence.is_empty() && gaps(&said).contains(&unread), "{said:?}");
+    assert!(said.evidence.is_empty() && unread.iter().all(|unread| gaps(&said).contains(unread)), "{said:?}");
     let said = scene.look();
     assert_eq!(claims(&said), [(Source::Transcript, Claim::Working, 5)]);
-    assert!(!gaps(&said).contains(&unread), "{said:?}");
+    assert!(!unread.iter().any(|unread| gaps(&said).contains(unread)), "{said:?}");
 }
 
 #[test]

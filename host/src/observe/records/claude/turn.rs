@@ -2,7 +2,7 @@
 
 use super::transcript::{Answer, Line, Tokens, What};
 use crate::observe::facts::{Claim, Evidence, Source};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// How many calls of tools can be open at once.
@@ -97,6 +97,14 @@ impl Turn {
         self.calls.last().map(|(_, name)| name.as_str())
     }
 
+    /// The calls that have not come back, and when its last line was written, where that is of a process which started then.
+    /// `None` too where its beginning was not read: there may be others.
+    pub fn calls(&self, started_at_ms: u64) -> Option<(Vec<String>, u64)> {
+        let is_whole = !self.open || self.began_ms.is_some();
+        let last_ms = self.last_ms.filter(|_| is_whole && self.is_of(started_at_ms))?;
+        Some((self.calls.iter().map(|(id, _)| id.clone()).collect(), last_ms))
+    }
+
     /// What it says of a process that started then. An open turn is dated twice: since when, and as late as when. Whether an
     /// open call runs or waits for a permission is not to be seen.
     pub fn evidence(&self, started_at_ms: u64) -> Vec<Evidence> {
@@ -118,51 +126,65 @@ impl Turn {
     }
 }
 
-/// What a conversation has cost so far.
+/// What all messages of a conversation have cost. Each of a message's blocks is a line that has the whole message's figures,
+/// as far as they were known then; one that is taken up repeats old messages; and the agent's own transcript may repeat those
+/// of the agents inside it. A message that a transcript has no more was paid for all the same.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    messages: HashMap<u64, Tokens>,
+    /// All of them.
+    pub sum: Tokens,
+}
+
+impl Ledger {
+    fn enter(&mut self, id: u64, tokens: Tokens) {
+        let known = self.messages.entry(id).or_default();
+        let now = known.and(tokens, u64::max);
+        self.sum = self.sum.plus(now.and(*known, u64::saturating_sub));
+        *known = now;
+    }
+}
+
+/// What one thread has used so far, beside what stands in the ledger.
 #[derive(Debug, Default)]
 pub struct Sums {
     /// The model that answered last.
     pub model: Option<String>,
+    /// The tokens that it was sent for that, of whatever kind.
+    pub context: Option<u64>,
     /// Lines that were not understood.
     pub strange: u64,
-    /// All messages but the last one.
-    before: Tokens,
-    /// The last message: its id and what it has cost, as far as it is written.
-    last: Option<(u64, Tokens)>,
-    /// All messages. Each of their blocks is a line that has the whole message's figures, and a conversation that is taken
-    /// up repeats old messages.
-    seen: HashSet<u64>,
+    /// Messages without an id.
+    pub unnamed: Tokens,
 }
 
 impl Sums {
     /// Takes up the next line.
-    pub fn take(&mut self, line: &Line) {
+    pub fn take(&mut self, line: &Line, ledger: &mut Ledger) {
         let What::Answer(answer) = &line.what else { return };
         if !line.aside && answer.model.is_some() {
             self.model.clone_from(&answer.model);
+            self.context = answer.tokens.and_then(Tokens::sent);
         }
         let (Some(tokens), Some(_)) = (answer.tokens, &answer.model) else { return };
-        let Some(id) = answer.id.as_deref().map(fingerprint) else {
-            self.before = self.before.and(tokens, u64::saturating_add);
-            return;
-        };
-        match &mut self.last {
-            Some((last, known)) if *last == id => *known = known.and(tokens, u64::max),
-            _ if self.seen.insert(id) => {
-                self.before = self.tokens();
-                self.last = Some((id, tokens));
-            }
-            _ => {}
+        match answer.id.as_deref().map(fingerprint) {
+            Some(id) => ledger.enter(id, tokens),
+            None => self.unnamed = self.unnamed.plus(tokens),
         }
-    }
-
-    /// All tokens.
-    pub fn tokens(&self) -> Tokens {
-        self.last.map_or(self.before, |(_, tokens)| self.before.and(tokens, u64::saturating_add))
     }
 }
 
 impl Tokens {
+    /// Both, figure by figure.
+    pub fn plus(self, other: Self) -> Self {
+        self.and(other, u64::saturating_add)
+    }
+
+    /// All that was sent to the model, from the cache or not; `None`: not all is known.
+    fn sent(self) -> Option<u64> {
+        Some(self.input?.saturating_add(self.cache_read?).saturating_add(self.cache_write?))
+    }
+
     /// Both, figure by figure; one that is not known in one of them is that of the other.
     fn and(self, other: Self, join: impl Fn(u64, u64) -> u64) -> Self {
         let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -205,10 +227,12 @@ mod tests {
         turn
     }
 
-    fn sums(of: &[&str]) -> Sums {
-        let mut sums = Sums::default();
-        lines(of).iter().for_each(|line| sums.take(line));
-        sums
+    /// What these lines have used, and cost.
+    fn sums(of: &[&str]) -> (Sums, Tokens) {
+        let (mut sums, mut ledger) = (Sums::default(), Ledger::default());
+        lines(of).iter().for_each(|line| sums.take(line, &mut ledger));
+        let cost = ledger.sum.plus(sums.unnamed);
+        (sums, cost)
     }
 
     const PROMPT: &str = r#""type":"user","message":{"content":"fix it"}"#;
@@ -255,8 +279,8 @@ mod tests {
     fn what_subagents_wrote_into_it_changes_no_turn_and_is_paid_for() {
         let aside = format!(r#""isSidechain":true,{}"#, answer("a", 5, 1));
         assert_eq!(turn(&[PROMPT, END, &aside]).evidence(0)[0].claim, Claim::Idle);
-        let sums = sums(&[&aside]);
-        assert_eq!((sums.tokens().input, sums.model), (Some(5), None));
+        let (sums, cost) = sums(&[&aside]);
+        assert_eq!((cost.input, sums.model), (Some(5), None));
     }
 
     fn answer(id: &str, input: u64, output: u64) -> String {
@@ -269,17 +293,19 @@ mod tests {
     #[test]
     fn each_message_is_counted_once() {
         let [a1, a2, b] = [answer("a", 10, 1), answer("a", 10, 7), answer("b", 100, 20)];
-        let sums = sums(&[&a1, &a2, &b, &b, &a1]);
+        let (sums, cost) = sums(&[&a1, &b, &a2, &b, &a1]);
         let tokens = Tokens { input: Some(110), output: Some(27), ..Tokens::default() };
-        assert_eq!((sums.tokens(), sums.model.as_deref()), (tokens, Some("m")));
+        assert_eq!((cost, sums.model.as_deref()), (tokens, Some("m")));
+        let nameless = answer("a", 10, 1).replace(r#""id":"a","#, "");
+        assert_eq!(super::tests::sums(&[&nameless, &nameless]).1.input, Some(20));
     }
 
     #[test]
     fn a_figure_that_is_not_there_is_not_zero_and_none_runs_over() {
-        assert_eq!(sums(&[PROMPT, END]).tokens(), Tokens::default());
+        assert_eq!(sums(&[PROMPT, END]).1, Tokens::default());
         let most = answer("a", u64::MAX, 0);
-        assert_eq!(sums(&[&most, &answer("b", 1, 2)]).tokens().input, Some(u64::MAX));
+        assert_eq!(sums(&[&most, &answer("b", 1, 2)]).1.input, Some(u64::MAX));
         let synthetic = answer("c", 7, 7).replace(r#""m""#, r#""<synthetic>""#);
-        assert_eq!(sums(&[&synthetic]).tokens(), Tokens::default());
+        assert_eq!(sums(&[&synthetic]).1, Tokens::default());
     }
 }

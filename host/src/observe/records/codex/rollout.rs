@@ -24,6 +24,8 @@ pub struct Rollout {
     calls: Open,
     /// Whether any line was of a kind that is known.
     understood: bool,
+    /// Whether anything was asked, said or done.
+    touched: bool,
 }
 
 impl Parser for Rollout {
@@ -49,6 +51,7 @@ impl Parser for Rollout {
             // What came before was strange only as long as nothing else was known.
             self.statement = None;
         }
+        self.touched |= !matches!(kind, "session_meta" | "turn_context");
         let payload = &event["payload"];
         match (kind, payload["type"].as_str()) {
             _ if !payload.is_object() => self.strange(kind, now_ms),
@@ -66,6 +69,11 @@ impl Rollout {
     /// What it says of its turn.
     pub fn statement(&self) -> Option<&Evidence> {
         self.statement.as_ref()
+    }
+
+    /// Whether nothing was asked, said or done in what was read.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.understood && !self.touched && self.statement.is_none()
     }
 
     /// What it says of its work; `None`: nothing. A tool that was called when its process had not started, by `ran_at`, does
@@ -127,10 +135,32 @@ impl Rollout {
     }
 }
 
-/// Whether a rollout that begins with this line is that of an agent which another conversation of the same process has started.
-pub(super) fn is_of_subagent(first_line: &[u8]) -> bool {
-    let meta: Value = serde_json::from_slice(first_line).unwrap_or_default();
-    meta["type"] == "session_meta" && !meta["payload"]["source"]["subagent"].is_null()
+/// What a rollout's first line says of its conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Whether another conversation of the same process has started it.
+    pub(super) is_subagent: bool,
+    /// The id of the conversation that has started it.
+    pub(super) parent: Option<String>,
+    /// When it began, Unix milliseconds.
+    pub(super) started_at_ms: Option<u64>,
+}
+
+impl Head {
+    /// Of a line that is none, nothing is known.
+    pub(super) fn new(first_line: &[u8]) -> Self {
+        let meta: Value = serde_json::from_slice(first_line).unwrap_or_default();
+        if meta["type"] != "session_meta" {
+            return Self::default();
+        }
+        let subagent = &meta["payload"]["source"]["subagent"];
+        let parent = subagent["thread_spawn"]["parent_thread_id"].as_str();
+        Self {
+            is_subagent: !subagent.is_null(),
+            parent: parent.map(str::to_owned),
+            started_at_ms: time(&meta["payload"]).or_else(|| time(&meta)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +196,8 @@ mod tests {
     #[test]
     fn an_open_turn_is_work_that_may_be_waiting() {
         assert_eq!(claim(&[META]), None);
+        assert!(rollout(&[META]).is_untouched() && !rollout(&[]).is_untouched());
+        assert!(!rollout(&[META, CALL]).is_untouched() && !rollout(&["{}"]).is_untouched());
         let open = (Claim::Working, "task_started".to_owned(), Some(NO_APPROVALS.to_owned()), BEGIN_MS + 1000);
         assert_eq!(claim(&[META, STARTED]), Some(open.clone()));
         assert_eq!(claim(&[META, STARTED, CALL, OUTPUT]), Some(open));
@@ -254,11 +286,26 @@ mod tests {
     }
 
     #[test]
-    fn a_subagent_says_that_it_is_one() {
-        let subagent = META.replace(r#""cli""#, r#"{"subagent":{"thread_spawn":{"depth":1}}}"#);
-        assert!(is_of_subagent(subagent.as_bytes()));
-        for no in [META, STARTED, "", "{", "[1]", &subagent.replace("session_meta", "event_msg")] {
-            assert!(!is_of_subagent(no.as_bytes()), "{no}");
+    fn a_subagent_says_that_it_is_one_and_whose() {
+        let head = |line: &str| Head::new(line.as_bytes());
+        let spawned = r#"{"subagent":{"thread_spawn":{"parent_thread_id":"p","depth":1}}}"#;
+        let subagent = META.replace(r#""cli""#, spawned);
+        let of = |parent: Option<&str>| Head {
+            is_subagent: true,
+            parent: parent.map(str::to_owned),
+            started_at_ms: Some(BEGIN_MS),
+        };
+        assert_eq!(head(&subagent), of(Some("p")));
+        assert_eq!(head(&META.replace(r#""cli""#, r#"{"subagent":"review"}"#)), of(None));
+        assert_eq!(head(META), Head { started_at_ms: Some(BEGIN_MS), ..Head::default() });
+        let earlier = META.replace(r#""id":"u""#, r#""timestamp":"2026-09-06T09:00:00Z""#);
+        assert_eq!(
+            head(&earlier).started_at_ms,
+            Some(BEGIN_MS - 3_600_000),
+            "that of the conversation, not of the line"
+        );
+        for no in [STARTED, "", "{", "[1]", &subagent.replace("session_meta", "event_msg")] {
+            assert_eq!(head(no), Head::default(), "{no}");
         }
     }
 

@@ -8,10 +8,9 @@ pub(super) mod events;
 
 use super::folder::Folder;
 use super::follow::Followed;
-use super::{Records, Subject, Testimony, home_of};
+use super::{Records, Subject, Testimony, gap, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
-use crate::observe::facts::Gap;
 use crate::observe::processes::ProcessId;
 use events::Events;
 use std::collections::HashMap;
@@ -29,29 +28,17 @@ const LIST_FOR: Duration = Duration::from_secs(5);
 pub struct Copilot {
     /// The folders of sessions, by where they are.
     sessions: HashMap<PathBuf, Folder>,
-    /// The sessions that each agent has locked, by its root, and when they were looked for: there may be thousands.
-    found: HashMap<ProcessId, (Vec<Lock>, Duration)>,
+    /// The sessions that each process has locked, and until when no others are looked for, on the steady clock.
+    locked: HashMap<ProcessId, (Duration, Vec<PathBuf>)>,
     events: Followed<Events>,
 }
-
-/// A session's folder, and the process that is to have it locked.
-type Lock = (PathBuf, u32);
 
 impl Copilot {
     /// The events of the only session that one of the agent's processes has locked.
     fn session(&mut self, agent: &Subject, now: Moment) -> Result<PathBuf, String> {
-        let Some((root, _)) = agent.processes.first() else { return Err("it has no process".to_owned()) };
-        let stands = |(locks, at): &(Vec<Lock>, Duration)| {
-            now.steady.saturating_sub(*at) < LIST_FOR
-                && locks.iter().all(|(session, pid)| is_locked(session, *pid, agent))
-        };
-        let found = match self.found.remove(root).filter(stands) {
-            Some(found) => found,
-            None => (self.locked(agent, now)?, now.steady),
-        };
-        match self.found.entry(*root).insert_entry(found).get().0.as_slice() {
+        match self.locked(agent, now)?.as_slice() {
             [] => Err("no session has a lock of this process".to_owned()),
-            [(session, _)] => Ok(session.join("events.jsonl")),
+            [session] => Ok(session.join("events.jsonl")),
             several => Err(format!("it has locks on {} sessions; which one is meant is not decided", several.len())),
         }
     }
@@ -65,20 +52,28 @@ impl Copilot {
             unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
         }
         let evidence = events.statements().filter(|said| agent.ran_at(said.at_ms)).collect();
-        Ok(Testimony { evidence, usage: events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole), unmeasured })
+        let usage = events.usage(|at_ms| agent.ran_at(at_ms)).filter(|_| said.whole);
+        Ok(Testimony { evidence, usage, unmeasured, ..Testimony::default() })
     }
 
-    /// Looks through all sessions for those that one of the agent's processes has locked.
-    fn locked(&mut self, agent: &Subject, now: Moment) -> Result<Vec<Lock>, String> {
+    /// The sessions that one of the agent's processes has locked.
+    fn locked(&mut self, agent: &Subject, now: Moment) -> Result<Vec<PathBuf>, String> {
         let mut locked = Vec::new();
         for (id, program) in &agent.processes {
             let folder = home_of(program, "COPILOT_HOME", ".copilot")?.join("session-state");
+            let is_locked = |session: &PathBuf| is_locked(session, id.pid, agent);
+            // There may be thousands of sessions: all of them are looked through now and then, or when a lock is gone.
+            let known = self.locked.get(id).filter(|(until, known)| now.steady < *until && known.iter().all(is_locked));
+            if let Some((_, known)) = known {
+                locked.extend_from_slice(known);
+                continue;
+            }
             let new = || Folder::new(folder.clone(), MOST_SESSIONS, LIST_FOR);
             let sessions = self.sessions.entry(folder.clone()).or_insert_with(new).names(now, |_| true);
             let sessions = sessions.map_err(|why| format!("its sessions cannot be listed: {why}"))?;
-            let sessions = sessions.iter().map(|session| folder.join(session));
-            let mine = sessions.filter(|session| is_locked(session, id.pid, agent));
-            locked.extend(mine.map(|session| (session, id.pid)));
+            let found: Vec<_> = sessions.iter().map(|session| folder.join(session)).filter(is_locked).collect();
+            locked.extend_from_slice(&found);
+            self.locked.insert(*id, (now.steady + LIST_FOR, found));
         }
         Ok(locked)
     }
@@ -91,11 +86,16 @@ impl Records for Copilot {
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.events.begin();
-        self.found.retain(|root, _| subjects.iter().any(|agent| agent.processes.iter().any(|(id, _)| id == root)));
         if subjects.is_empty() {
             self.sessions.clear();
         }
-        let sessions: Vec<_> = subjects.iter().map(|agent| self.session(agent, now)).collect();
+        let live = |id: &ProcessId| subjects.iter().any(|agent| agent.processes.iter().any(|(own, _)| own == id));
+        self.locked.retain(|id, _| live(id));
+        let mut sessions: Vec<_> = subjects.iter().map(|agent| self.session(agent, now)).collect();
+        let all = sessions.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_deref().ok()?)));
+        for (at, why) in shared(subjects, all) {
+            sessions[at] = Err(why);
+        }
         let mut order: Vec<_> = (0..subjects.len()).collect();
         order.sort_by_cached_key(|at| sessions[*at].as_ref().map_or(0, |path| self.events.behind(path)));
         let mut said = vec![Testimony::default(); subjects.len()];
@@ -105,10 +105,6 @@ impl Records for Copilot {
         }
         said
     }
-}
-
-fn gap(field: &'static str, reason: &str) -> Gap {
-    Gap { field: field.into(), reason: reason.to_owned() }
 }
 
 /// Whether a session has a lock of the agent's process with this pid, made since the agent started.
@@ -194,17 +190,31 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_gone_is_missed_at_once_and_sessions_are_looked_through_only_now_and_then() {
+    fn a_session_that_is_known_is_no_more_looked_for_until_its_lock_is_gone() {
         let mut stage = Stage::new();
         let lock = stage.session("a", &["assistant.turn_start"], 4242);
         assert_eq!(stage.look(0).evidence.len(), 1);
         let other = stage.session("b", &["assistant.turn_end"], 4242);
-        assert_eq!(stage.look(4).evidence[0].claim, Claim::Working, "the other one is not seen yet");
-        assert!(undecided(&stage.look(5)).contains("locks on 2 sessions"));
+        assert_eq!(stage.look(1).evidence.len(), 1, "others are not looked through at each look");
+        assert!(undecided(&stage.look(5)).contains("locks on 2 sessions"), "but soon");
         fs::remove_file(lock).unwrap();
-        assert_eq!(stage.look(6).evidence[0].claim, Claim::Idle);
+        assert_eq!(stage.look(6).evidence[0].claim, Claim::Idle, "a lock that is gone is seen at once");
         fs::remove_file(other).unwrap();
         assert!(undecided(&stage.look(7)).contains("no session has a lock"));
+    }
+
+    #[test]
+    fn a_session_that_two_processes_have_locked_is_shown_of_neither() {
+        let mut stage = Stage::new();
+        stage.session("a", &["assistant.turn_start"], 4242);
+        stage.session("a", &["assistant.turn_start"], 4243);
+        let one = stage.agent();
+        let mut two = stage.agent();
+        two.processes[0].0.pid = 4243;
+        let said = stage.reader.read(&[&one, &two], now(0));
+        let why = said.iter().map(undecided).collect::<Vec<_>>();
+        assert_eq!(why, [4243, 4242].map(|pid| format!("its conversation is that of process {pid} too")));
+        assert_eq!(stage.reader.read(&[&one], now(1))[0].evidence.len(), 1, "alone it is its own");
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod open;
 #[cfg(test)]
 mod tests;
 
-use super::{Moment, Records, Subject, Testimony};
+use super::{Calls, Conversation, Moment, Records, Subject, Testimony};
 use crate::files::read_small;
 use crate::observe::census::NO_KIND;
 use crate::observe::facts::{Claim, Evidence, Gap, Source};
@@ -155,11 +155,22 @@ impl Records for Hooks {
         self.refresh(now);
         let mut found = vec![Testimony::default(); subjects.len()];
         for (n, note) in self.owned(subjects) {
-            found[n].evidence.extend(evidence(note));
+            let said = evidence(note, subjects[n].calls.as_ref());
+            match &note.conversation {
+                Some(id) if subjects[n].open.contains(id) => found[n].conversations.push(Conversation {
+                    id: id.clone(),
+                    evidence: said,
+                    ..Conversation::default()
+                }),
+                // It is about one that is closed, and says nothing of those that are open.
+                Some(_) if subjects[n].open.len() > 1 => {}
+                _ => found[n].evidence.extend(said),
+            }
         }
         for (subject, found) in subjects.iter().zip(&mut found) {
             // In which order the files are listed says nothing.
             found.evidence.sort_by(|a, b| (a.at_ms, &a.word).cmp(&(b.at_ms, &b.word)));
+            found.conversations.sort_by(|a, b| a.id.cmp(&b.id));
             if KINDS.contains(&&*subject.kind) {
                 let gap = |reason| Gap { field: "evidence".into(), reason };
                 found.unmeasured.extend(self.failure.clone().map(gap));
@@ -174,9 +185,16 @@ fn may_send(agent: &str, events: &str) -> bool {
     agent == events || agent == NO_KIND
 }
 
-/// What a note says: since when it is so, and the last that was heard.
-pub(super) fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
-    let earlier = (note.first != note.last).then_some(&note.first);
+/// What a note says: since when it is so, and the last that was heard. A question that the transcript shows to be over is asked
+/// no more: a permission that is denied sends no event.
+pub(super) fn evidence(note: &Note, calls: Option<&Calls>) -> Vec<Evidence> {
+    let calls = calls.filter(|calls| note.conversation.as_deref() == Some(&calls.conversation));
+    let mut asked = note.open.questions.iter().filter(|asked| !calls.is_some_and(|calls| is_over(asked, calls)));
+    let (first, last) = match asked.next() {
+        Some(first) => (first, asked.next_back().unwrap_or(first)),
+        None if note.open.questions.is_empty() => (&note.first, &note.last),
+        None => return Vec::new(),
+    };
     let statement = |said: &Said| {
         let of = meaning(&note.kind, &said.event)?;
         let word = match (of.claim, &said.event.about) {
@@ -185,7 +203,17 @@ pub(super) fn evidence(note: &Note) -> impl Iterator<Item = Evidence> {
         };
         Some(Evidence { source: Source::Hook, claim: of.claim, word, detail: of.detail, at_ms: said.at_ms })
     };
-    earlier.into_iter().chain([&note.last]).filter_map(statement)
+    (first != last).then_some(first).into_iter().chain([last]).filter_map(statement).collect()
+}
+
+/// Whether a question is over: the transcript has gone on, and the call that it is about has come back. Of a question about no
+/// certain call, all must have. A subagent's calls are in another transcript.
+fn is_over(asked: &Said, calls: &Calls) -> bool {
+    let came_back = match &asked.event.call {
+        Some(call) => !calls.open.contains(call),
+        None => calls.open.is_empty(),
+    };
+    came_back && asked.event.subagent.is_none() && asked.at_ms < calls.last_ms
 }
 
 /// The files that may be notes, and what is left out of them. Where there are too many, those of senders that live come

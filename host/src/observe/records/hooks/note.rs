@@ -138,14 +138,20 @@ fn digest(text: &str, bytes: usize) -> String {
     Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The nearest ancestor that is no shell: agents run their hooks by one, which lives no longer than the hook.
+/// The nearest ancestor that is no shell and no script of a person's: agents run their hooks by those, and they live no longer
+/// than the hook.
 fn sender(from: &Lineage) -> Option<ProcessId> {
     from.ancestors.iter().find(|ancestor| !only_runs(&ancestor.comm)).map(|ancestor| ancestor.id)
 }
 
-/// Whether a program of this name does nothing but run others.
+/// Whether a program of this name does nothing but run others, or interprets a language that no agent with hooks is written in.
+/// Of a script for Node it cannot be said: it might be an agent.
 fn only_runs(comm: &str) -> bool {
-    ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "timeout", "time", "sudo", "flock"].contains(&comm)
+    let runs_others =
+        ["sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "timeout", "time", "sudo", "flock", "env", "nice"];
+    let interprets = ["python", "ruby", "perl", "php", "lua", "awk", "gawk", "mawk"];
+    let is_version = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    runs_others.contains(&comm) || interprets.iter().any(|name| comm.strip_prefix(name).is_some_and(is_version))
 }
 
 #[cfg(test)]
@@ -158,6 +164,21 @@ mod tests {
         Lineage {
             machine: Machine { boot_id: "boot".to_owned(), pid_namespace: "pid:[1]".to_owned() },
             ancestors: vec![ancestor(agent + 1, "sh"), ancestor(agent, "claude"), ancestor(1, "init")],
+        }
+    }
+
+    #[test]
+    fn who_sends_is_no_script_around_the_command() {
+        let ancestor = |pid, comm: &str| Ancestor { id: ProcessId { pid, start: 7 }, comm: comm.to_owned() };
+        for around in ["sh", "python3.12", "python", "ruby3.2", "perl"] {
+            let mut from = from(42);
+            from.ancestors.insert(0, ancestor(99, around));
+            assert_eq!(sender(&from).map(|id| id.pid), Some(42), "{around}");
+        }
+        for agent in ["node", "2.1.236", "pythonic", "MainThread"] {
+            let mut from = from(42);
+            from.ancestors.insert(0, ancestor(99, agent));
+            assert_eq!(sender(&from).map(|id| id.pid), Some(99), "{agent}");
         }
     }
 

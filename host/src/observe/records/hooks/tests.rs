@@ -33,7 +33,15 @@ fn subject(kind: &str, pids: &[u32]) -> Subject {
         uid: None,
     });
     let processes = pids.iter().map(|&pid| (id(pid), Arc::clone(&program))).collect();
-    Subject { kind: kind.into(), processes, started_at_ms: 0, conversation: None }
+    Subject {
+        kind: kind.into(),
+        processes,
+        started_at_ms: 0,
+        conversation: None,
+        open: Vec::new(),
+        children: vec![],
+        calls: None,
+    }
 }
 
 fn event(name: &str, conversation: &str) -> Event {
@@ -89,6 +97,19 @@ fn a_note_belongs_to_the_nearest_agent_that_its_sender_descends_from() {
     assert_eq!(desk.hear(&agents[..1]), [Vec::<String>::new()], "one that is no row speaks for nobody else");
     let declared = [subject("process", &[52])];
     assert_eq!(desk.hear(&declared), [["Stop"]], "one that was not recognised may be of any kind");
+}
+
+#[test]
+fn what_is_about_one_of_several_conversations_is_said_of_no_other() {
+    let mut desk = Desk::new();
+    desk.send("codex", event("PermissionRequest", "b"), 1, &[42]);
+    desk.send("codex", event("Stop", "closed"), 2, &[42]);
+    let several = Subject { open: vec!["a".to_owned(), "b".to_owned()], ..subject("codex", &[42]) };
+    let said = desk.reader.read(&[&several], SystemClock::default().now()).remove(0);
+    let of: Vec<_> = said.conversations.iter().map(|of| (of.id.as_str(), of.evidence[0].word.as_str())).collect();
+    assert_eq!((of, said.evidence.len()), (vec![("b", "PermissionRequest")], 0));
+    let one = Subject { open: vec!["b".to_owned()], ..several };
+    assert_eq!(desk.hear(&[one]), [["Stop"]], "one that keeps no record is the agent's");
 }
 
 #[test]

@@ -7,10 +7,9 @@ pub(super) mod registry;
 use super::follow::Followed;
 use super::small::Small;
 use super::value::Id;
-use super::{Records, Subject, Testimony, home_of};
+use super::{Records, Subject, Testimony, gap, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
-use crate::observe::facts::Gap;
 use crate::observe::processes::{Machine, ProcessId};
 use chat::Chat;
 use std::collections::HashMap;
@@ -56,19 +55,24 @@ impl Qwen {
         Self { machine, registered: HashMap::new(), chats: Followed::default() }
     }
 
-    fn testimony(&mut self, agent: &Subject, now: Moment) -> Result<Testimony, String> {
+    /// The chat of the session that one of the agent's processes has registered.
+    fn chat(&mut self, agent: &Subject, now: Moment) -> Result<PathBuf, String> {
         for (process, program) in &agent.processes {
             let home = home_of(program, "QWEN_HOME", ".qwen")?;
             let new = || Registered::new(home.join("sessions").join(format!("{}.json", process.pid)));
             let registered = self.registered.entry(*process).or_insert_with(new);
             let Some(session) = registered.session(*process, &self.machine)? else { continue };
-            let chat = registered.chat(session, &home.join("projects"), now)?;
-            let usage = self.chats.read(&chat, now)?.parser.usage();
-            let reason = "Qwen does not record whether it works or waits".to_owned();
-            let unmeasured = vec![Gap { field: "evidence".into(), reason }];
-            return Ok(Testimony { evidence: Vec::new(), usage, unmeasured });
+            return registered.chat(session, &home.join("projects"), now);
         }
         Err("it has no record of its own in the registry: only interactive sessions have".to_owned())
+    }
+
+    fn testimony(&mut self, chat: &Path, now: Moment) -> Result<Testimony, String> {
+        let chat = self.chats.read(chat, now)?;
+        let mut unmeasured = vec![gap("evidence", "Qwen does not record whether it works or waits")];
+        // Of a turn nothing would be said either way.
+        unmeasured.extend(chat.gaps(true));
+        Ok(Testimony { usage: chat.parser.usage(), unmeasured, ..Testimony::default() })
     }
 }
 
@@ -119,7 +123,19 @@ impl Records for Qwen {
         self.chats.begin();
         let live = |id: &ProcessId| subjects.iter().any(|subject| subject.processes.iter().any(|(own, _)| own == id));
         self.registered.retain(|id, _| live(id));
-        subjects.iter().map(|agent| self.testimony(agent, now).into()).collect()
+        let mut chats: Vec<_> = subjects.iter().map(|agent| self.chat(agent, now)).collect();
+        let all = chats.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_deref().ok()?)));
+        for (at, why) in shared(subjects, all) {
+            chats[at] = Err(why);
+        }
+        let mut order: Vec<_> = (0..subjects.len()).collect();
+        order.sort_by_cached_key(|at| chats[*at].as_ref().map_or(0, |path| self.chats.behind(path)));
+        let mut said = vec![Testimony::default(); subjects.len()];
+        for at in order {
+            let chat = chats[at].clone();
+            said[at] = chat.and_then(|chat| self.testimony(&chat, now)).into();
+        }
+        said
     }
 }
 
@@ -127,6 +143,7 @@ impl Records for Qwen {
 mod tests {
     use super::super::tests::{home, now, subject, undecided};
     use super::*;
+    use crate::observe::facts::Gap;
     use serde_json::json;
 
     /// A home directory, and a reader of what Qwen keeps there.
@@ -151,11 +168,22 @@ mod tests {
 
         /// Registers the process with pid 4242 and this start.
         fn register(&self, start: u64) {
+            self.register_as(4242, start, "s-1");
+        }
+
+        fn register_as(&self, pid: u32, start: u64, session: &str) {
             let record = json!({
-                "schemaVersion": 1, "pid": 4242, "procStart": format!("boot:{start}"), "pidNs": 9, "sessionId": "s-1",
+                "schemaVersion": 1, "pid": pid, "procStart": format!("boot:{start}"), "pidNs": 9, "sessionId": session,
                 "ipcToken": "secret",
             });
-            self.write("sessions/4242.json", &record.to_string());
+            self.write(&format!("sessions/{pid}.json"), &record.to_string());
+        }
+
+        /// What is found of that process and of one more.
+        fn look_at_both(&mut self, second: u64) -> Vec<Testimony> {
+            let (one, mut two) = (subject("qwen", home(self.home.path())), subject("qwen", home(self.home.path())));
+            two.processes[0].0.pid = 4243;
+            self.reader.read(&[&one, &two], now(second))
         }
 
         /// What is found of that process, which started at 77, so many seconds after the beginning.
@@ -190,6 +218,30 @@ mod tests {
         stage.register(76);
         stage.write("projects/-w-app/chats/s-1.jsonl", ANSWER);
         assert!(undecided(&stage.look(0)).contains("earlier process"));
+    }
+
+    #[test]
+    fn a_long_chat_keeps_no_short_one_waiting() {
+        let mut stage = Stage::new();
+        stage.register_as(4242, 77, "long");
+        stage.register_as(4243, 77, "short");
+        stage.write("projects/-w/chats/long.jsonl", &format!("{}\n", "x".repeat(9 << 20)));
+        stage.write("projects/-w/chats/short.jsonl", ANSWER);
+        let said = stage.look_at_both(0);
+        let is_read = |gap: &Gap| &*gap.field == "usage" && gap.reason.contains("still being read");
+        assert!(said[0].usage.is_none() && said[0].unmeasured.iter().any(is_read), "{:?}", said[0]);
+        assert_eq!(said[1].usage.as_ref().unwrap().input_tokens, Some(9));
+    }
+
+    #[test]
+    fn a_chat_that_two_processes_have_is_shown_of_neither() {
+        let mut stage = Stage::new();
+        stage.register_as(4242, 77, "s-1");
+        stage.register_as(4243, 77, "s-1");
+        stage.write("projects/-w/chats/s-1.jsonl", ANSWER);
+        let said = stage.look_at_both(0);
+        let why: Vec<_> = said.iter().map(undecided).collect();
+        assert_eq!(why, [4243, 4242].map(|pid| format!("its conversation is that of process {pid} too")));
     }
 
     #[test]

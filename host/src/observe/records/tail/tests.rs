@@ -231,3 +231,126 @@ proptest! {
         prop_assert!(scene.lines.len() <= whole);
     }
 }
+
+/// What zstd makes of a text.
+fn packed(text: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(text, 1).unwrap()
+}
+
+fn zst() -> Scene {
+    let mut scene = Scene::new(whole());
+    scene.tail.path.set_extension("jsonl.zst");
+    scene
+}
+
+#[test]
+fn a_compressed_file_is_unpacked_whatever_arrives_of_it() {
+    let text: String = (0..5000).map(|n| format!("line {n}\n")).collect();
+    let bytes = packed(text.as_bytes());
+    let mut scene = zst();
+    for piece in bytes.chunks(97) {
+        scene.append(piece);
+        scene.read().unwrap();
+    }
+    assert_eq!(scene.lines.len(), 5000);
+    assert_eq!((scene.restarts, scene.text()[4999]), (1, "line 4999"));
+    assert_eq!(scene.read(), Ok(Progress::Unchanged));
+    scene.append(packed(b"one more frame\n"));
+    assert_eq!((scene.read(), scene.lines.len(), scene.tail.behind()), (Ok(Progress::Read), 5001, 0));
+}
+
+#[test]
+fn a_compressor_that_still_writes_is_read_as_far_as_its_blocks_are_whole() {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.write_all(b"first\nsecond\n").unwrap();
+    encoder.flush().unwrap();
+    let mut scene = zst();
+    scene.write(encoder.get_ref());
+    assert_eq!((scene.read(), scene.text()), (Ok(Progress::Read), vec!["first", "second"]));
+    encoder.write_all(b"third\n").unwrap();
+    let bytes = encoder.finish().unwrap();
+    scene.write(&bytes[..bytes.len() - 6]);
+    scene.read().unwrap();
+    assert_eq!(scene.restarts, 1, "it has only grown");
+    scene.write(&bytes);
+    assert_eq!((scene.read(), scene.text()), (Ok(Progress::Read), vec!["first", "second", "third"]));
+}
+
+#[test]
+fn what_unpacks_to_much_costs_no_more_than_the_budget_and_is_given_up() {
+    let bomb = packed(&vec![b'x'; 64 << 20]).repeat(160);
+    assert!(bomb.len() < 2 << 20, "{} bytes unpack to ten gigabytes", bomb.len());
+    let mut scene = zst();
+    scene.write(&bomb);
+    assert!(scene.tail.behind() > 1 << 30, "nobody can see how much it is");
+    let mut ticks = 0;
+    let why = loop {
+        let mut budget = Budget::new(8 << 20);
+        let read = scene.tail.read(&mut budget, scene.now, |piece| assert_eq!(piece, Piece::Restart));
+        ticks += 1;
+        match read {
+            Ok(progress) => assert_eq!((progress, budget.left()), (Progress::Behind, 0)),
+            Err(why) => break why,
+        }
+    };
+    assert_eq!((ticks, why.to_string()), (65, "cannot be unpacked: unpacks to more than 512 MiB".to_owned()));
+    assert_eq!(scene.read(), Err(why), "for good");
+}
+
+#[test]
+fn what_cannot_be_unpacked_is_not_tried_again_before_it_changes() {
+    let mut scene = zst();
+    scene.write("{\"type\":\"session_meta\"}\n");
+    let why = scene.read().unwrap_err();
+    assert!(why.to_string().starts_with("cannot be unpacked: "), "{why}");
+    scene.now.steady = Duration::from_secs(60);
+    assert_eq!(scene.read(), Err(why));
+    assert!(scene.tail.file.is_none());
+    scene.now.steady = Duration::from_secs(120);
+    scene.write(packed(b"well\n"));
+    assert_eq!((scene.read(), scene.text()), (Ok(Progress::Read), vec!["well"]));
+}
+
+#[test]
+fn who_asks_for_much_memory_gets_none() {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(27).unwrap();
+    encoder.write_all(&vec![b'x'; 1 << 20]).unwrap();
+    let mut scene = zst();
+    scene.write(encoder.finish().unwrap());
+    let why = scene.read().unwrap_err().to_string();
+    assert!(why.contains("memory"), "{why}");
+}
+
+#[test]
+fn the_first_line_is_found_in_any_file() {
+    let plain = Scene::new(whole());
+    let line = |path: &Path| first_line(path, 1 << 20);
+    plain.write("fir");
+    assert_eq!(line(plain.tail.path()), Ok(None));
+    plain.write(format!("first\n{}", "x\n".repeat(1 << 20)));
+    assert_eq!(line(plain.tail.path()), Ok(Some(b"first".to_vec())));
+    plain.write(format!("{}\nsecond\n", "x".repeat(2 << 20)));
+    assert!(line(plain.tail.path()).unwrap_err().to_string().contains("more than 1048576 bytes"));
+    let compressed = zst();
+    compressed.write(packed(format!("first\n{}", "x\n".repeat(1 << 20)).as_bytes()));
+    assert_eq!(line(compressed.tail.path()), Ok(Some(b"first".to_vec())));
+    compressed.write(packed(&vec![b'x'; 64 << 20]));
+    assert!(line(compressed.tail.path()).is_err(), "no more of it is unpacked than a line may have");
+}
+
+proptest! {
+    #[test]
+    fn no_compressed_bytes_panic(text in proptest::collection::vec(any::<u8>(), 0..2000), at in any::<usize>(), put in any::<u8>(), cut in any::<usize>()) {
+        let mut bytes = packed(&text);
+        let at = at % bytes.len();
+        bytes[at] = put;
+        bytes.truncate(cut % (bytes.len() + 1));
+        let mut scene = zst();
+        scene.write(&bytes);
+        for _ in 0..20 {
+            scene.now.steady += Duration::from_secs(60);
+            let _ = scene.read_within(100);
+        }
+    }
+}

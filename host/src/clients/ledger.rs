@@ -1,0 +1,312 @@
+//! One server's side of the ledger: what its clients do is gathered, and written down by a thread of its own, so that no call
+//! waits for the disk. At most a second of it is lost when the server is killed.
+
+use crate::clock::Clock;
+use crate::store::clients::{Activity, Client, End, EndReason};
+use crate::store::lease::{self, Lease};
+use crate::store::{Store, StoreError};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// For how long activities are gathered before they are written down.
+const GATHER: Duration = Duration::from_millis(500);
+
+/// The most clients whose activities wait for a disk that refuses them.
+const MOST_WAITING: usize = 10_000;
+
+/// What is kept of a client's own words, in characters.
+const LONGEST: usize = 128;
+
+/// A client that has just connected.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct NewClient {
+    /// Whose client it is.
+    pub user_id: String,
+    /// The grant that it works under.
+    pub grant_id: Option<String>,
+    /// Its OAuth client id.
+    pub client_id: Option<String>,
+    /// What it calls itself.
+    pub name: Option<String>,
+    /// Which version it says it is.
+    pub version: Option<String>,
+    /// The revision of the protocol that it speaks.
+    pub protocol: String,
+    /// Which way it came.
+    pub transport: &'static str,
+}
+
+/// Why a client cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// There is no lease for this server.
+    #[error("no sign of life can be given: {0}")]
+    Lease(#[from] std::io::Error),
+    /// The database does not take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The ledger, as one server writes it.
+pub struct Ledger {
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    state: PathBuf,
+    keep: Duration,
+    own: Mutex<Own>,
+    told: Option<Sender<(String, Activity)>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// What is this server's own: made with its first client.
+#[derive(Debug, Default)]
+struct Own {
+    lease: Option<Lease>,
+    clients: u64,
+}
+
+impl Ledger {
+    /// The ledger in the state directory `state`, whose database is `store`. What has ended is remembered for `keep`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn open(store: Arc<Store>, clock: Arc<dyn Clock>, state: PathBuf, keep: Duration) -> std::io::Result<Self> {
+        let (told, activities) = mpsc::channel();
+        let (into, with) = (Arc::clone(&store), Arc::clone(&clock));
+        let run = move || write(&into, &activities, &*with);
+        let writer = thread::Builder::new().name("clients".to_owned()).spawn(run)?;
+        Ok(Self { store, clock, state, keep, own: Mutex::default(), told: Some(told), writer: Some(writer) })
+    }
+
+    /// Takes up a client, and returns its id. It is on disk then.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub fn record(&self, new: NewClient) -> Result<String, LedgerError> {
+        let living = lease::living(&self.state)?;
+        let now_ms = self.clock.now().unix_ms;
+        let (server, nth) = self.next()?;
+        let own_word =
+            |text: Option<String>| text.map(|text| crate::text::clean(&text).chars().take(LONGEST).collect());
+        let client = Client {
+            id: format!("{server}-{nth}"),
+            server: server.clone(),
+            user_id: new.user_id,
+            grant_id: new.grant_id,
+            client_id: new.client_id,
+            name: own_word(new.name),
+            version: own_word(new.version),
+            protocol: new.protocol,
+            transport: new.transport.to_owned(),
+            connected_at_ms: now_ms,
+            last_activity_at_ms: now_ms,
+            ended: None,
+            calls: BTreeMap::new(),
+            agents_registered: 0,
+        };
+        let living = living.into_iter().chain([server]).collect();
+        let oldest_ms = now_ms.saturating_sub(u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX));
+        self.store.record_client(&client, &living, oldest_ms)?;
+        Ok(client.id)
+    }
+
+    /// This server's id, and the number of its next client.
+    fn next(&self) -> std::io::Result<(String, u64)> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let lease = match own.lease.take() {
+            Some(lease) => lease,
+            None => Lease::take(&self.state)?,
+        };
+        let id = lease.id().to_owned();
+        own.lease = Some(lease);
+        own.clients += 1;
+        Ok((id, own.clients))
+    }
+
+    /// A client was heard; `what` says what it has done, whose time is set here. It returns at once.
+    pub fn touch(&self, id: &str, what: Activity) {
+        self.tell(id, Activity { at_ms: self.clock.now().unix_ms, ..what });
+    }
+
+    /// A client has ended, which is no sign of life.
+    pub fn end(&self, id: &str, reason: EndReason) {
+        let at_ms = self.clock.now().unix_ms;
+        self.tell(id, Activity { ended: Some(End { at_ms, reason }), ..Activity::default() });
+    }
+
+    fn tell(&self, id: &str, activity: Activity) {
+        if let Some(told) = &self.told {
+            // Without a writer there is nobody to tell; it has said why.
+            let _ = told.send((id.to_owned(), activity));
+        }
+    }
+}
+
+impl Drop for Ledger {
+    /// Waits until everything is written down, as long as the disk takes it.
+    fn drop(&mut self) {
+        self.told = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// What clients have done and is not written down yet, by their ids.
+type Gathered = BTreeMap<String, Activity>;
+
+/// The writer: it ends when nobody can tell it anything any more and all is written down.
+fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn Clock) {
+    let mut gathered = Gathered::new();
+    let mut is_open = true;
+    while is_open {
+        is_open = gather(&mut gathered, activities, clock);
+        if gathered.is_empty() {
+            continue;
+        }
+        match store.touch_clients(&gathered) {
+            Ok(()) => gathered.clear(),
+            Err(error) => {
+                let given_up = gathered.len() > MOST_WAITING;
+                tracing::warn!(%error, given_up, "what clients do cannot be written down");
+                if given_up {
+                    gathered.clear();
+                }
+            }
+        }
+    }
+}
+
+/// Waits for an activity, and for those that come shortly after it. Returns whether more may come.
+fn gather(gathered: &mut Gathered, activities: &Receiver<(String, Activity)>, clock: &dyn Clock) -> bool {
+    let first = if gathered.is_empty() {
+        activities.recv().map_err(|_| RecvTimeoutError::Disconnected)
+    } else {
+        // The disk has refused what is there: it is tried again though nobody says anything.
+        activities.recv_timeout(GATHER)
+    };
+    match first {
+        Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
+        Err(RecvTimeoutError::Timeout) => return true,
+        Err(RecvTimeoutError::Disconnected) => return false,
+    }
+    let until = clock.now().steady + GATHER;
+    loop {
+        match activities.recv_timeout(until.saturating_sub(clock.now().steady)) {
+            Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
+            Err(RecvTimeoutError::Timeout) => return true,
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+}
+
+fn add(sum: &mut Activity, one: Activity) {
+    sum.at_ms = sum.at_ms.max(one.at_ms);
+    for (tool, calls) in one.calls {
+        let all = sum.calls.entry(tool).or_default();
+        all.all += calls.all;
+        all.failed += calls.failed;
+    }
+    sum.agents_registered += one.agents_registered;
+    sum.ended = sum.ended.or(one.ended);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::store::clients::{Calls, Wanted, Which};
+    use std::path::Path;
+
+    fn ledger(state: &Path) -> Ledger {
+        let store = Arc::new(Store::at(state));
+        Ledger::open(store, Arc::new(SystemClock::default()), state.to_owned(), Duration::from_secs(3600)).unwrap()
+    }
+
+    fn claude() -> NewClient {
+        let name = Some("claude\u{1b}[2J-code".to_owned());
+        NewClient {
+            user_id: "ada".into(),
+            name,
+            protocol: "2025-11-25".into(),
+            transport: "stdio",
+            ..NewClient::default()
+        }
+    }
+
+    fn called(tool: &str) -> Activity {
+        Activity { calls: BTreeMap::from([(tool.to_owned(), Calls { all: 1, failed: 0 })]), ..Activity::default() }
+    }
+
+    /// What others see.
+    fn seen(state: &Path) -> Vec<Client> {
+        let wanted = Wanted { user_id: "ada", which: Which::All, limit: 100, after: None };
+        Store::at(state).clients(wanted, &lease::living(state).unwrap()).unwrap().clients
+    }
+
+    #[test]
+    fn a_client_is_seen_at_once_and_nothing_that_it_did_is_lost_at_the_end() {
+        let state = tempfile::tempdir().unwrap();
+        let ledger = ledger(state.path());
+        let id = ledger.record(claude()).unwrap();
+        let found = seen(state.path());
+        assert_eq!((found[0].id.as_str(), found[0].name.as_deref(), found[0].ended), (&*id, Some("claude-code"), None));
+        for _ in 0..300 {
+            ledger.touch(&id, called("list_sessions"));
+        }
+        ledger.end(&id, EndReason::Closed);
+        drop(ledger);
+        let found = seen(state.path());
+        assert_eq!(found[0].calls["list_sessions"].all, 300);
+        assert_eq!(found[0].ended.map(|end| end.reason), Some(EndReason::Closed));
+    }
+
+    #[test]
+    fn an_end_is_no_sign_of_life() {
+        let state = tempfile::tempdir().unwrap();
+        let ledger = ledger(state.path());
+        let id = ledger.record(claude()).unwrap();
+        let connected = seen(state.path())[0].last_activity_at_ms;
+        thread::sleep(Duration::from_millis(2));
+        ledger.end(&id, EndReason::Closed);
+        drop(ledger);
+        let found = seen(state.path());
+        assert!(found[0].last_activity_at_ms == connected && found[0].ended.is_some_and(|end| end.at_ms > connected));
+    }
+
+    #[test]
+    fn what_has_not_ended_ends_with_the_server() {
+        let state = tempfile::tempdir().unwrap();
+        let ledger = ledger(state.path());
+        ledger.record(claude()).unwrap();
+        assert_eq!(seen(state.path())[0].ended, None);
+        drop(ledger);
+        assert_eq!(seen(state.path())[0].ended.map(|end| end.reason), Some(EndReason::ServerStopped));
+    }
+
+    #[test]
+    fn what_a_client_does_is_seen_while_it_goes_on() {
+        let state = tempfile::tempdir().unwrap();
+        let ledger = ledger(state.path());
+        let id = ledger.record(claude()).unwrap();
+        let began = SystemClock::default();
+        while seen(state.path())[0].calls.is_empty() {
+            ledger.touch(&id, called("list_sessions"));
+            assert!(began.now().steady < Duration::from_secs(30));
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn servers_have_clients_of_their_own() {
+        let state = tempfile::tempdir().unwrap();
+        let (one, two) = (ledger(state.path()), ledger(state.path()));
+        let ids: std::collections::HashSet<String> =
+            [&one, &two, &one].iter().map(|ledger| ledger.record(claude()).unwrap()).collect();
+        assert_eq!((ids.len(), seen(state.path()).len()), (3, 3));
+    }
+}

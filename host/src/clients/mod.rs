@@ -1,0 +1,13 @@
+//! The ledger of MCP clients: who is connected, since when, what it has called. It knows no transport: surfaces record a
+//! client, touch it at each call and end it, and ask for the list.
+//!
+//! Whether a client has ended is derived, not only told: a server that is killed ends nothing, so each server has a lease for
+//! as long as it lives, and what it has not ended is over with it.
+
+mod ledger;
+mod list;
+mod view;
+
+pub use ledger::{Ledger, LedgerError, NewClient};
+pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, list};
+pub use view::{ClientRow, Clients};

@@ -1,0 +1,305 @@
+//! The ledger of MCP clients on disk: a row for each, and how often it has called what.
+
+use super::{Store, StoreError};
+use rusqlite::{Connection, Row, named_params, params, params_from_iter, types::Value};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+/// One client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its id in the ledger. Nobody may do anything for knowing it.
+    pub id: String,
+    /// The server that it is connected to, by its lease.
+    pub server: String,
+    /// Whose client it is.
+    pub user_id: String,
+    /// The grant that it works under; `None`: it needs none, as over stdin.
+    pub grant_id: Option<String>,
+    /// Its OAuth client id, where it has one.
+    pub client_id: Option<String>,
+    /// What it calls itself; `None`: it has not said.
+    pub name: Option<String>,
+    /// Which version it says it is.
+    pub version: Option<String>,
+    /// The revision of the protocol that it speaks.
+    pub protocol: String,
+    /// Which way it came.
+    pub transport: String,
+    /// Unix milliseconds.
+    pub connected_at_ms: u64,
+    /// Unix milliseconds.
+    pub last_activity_at_ms: u64,
+    /// How it has ended; `None`: it has not.
+    pub ended: Option<End>,
+    /// Calls by tool, failed ones among them.
+    pub calls: BTreeMap<String, Calls>,
+    /// How many agents it has registered.
+    pub agents_registered: u64,
+}
+
+/// Calls of one tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// All of them.
+    pub all: u64,
+    /// Those that came to nothing.
+    pub failed: u64,
+}
+
+/// How a client has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Unix milliseconds.
+    pub at_ms: u64,
+    /// Why.
+    pub reason: EndReason,
+}
+
+/// Why a client has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// It closed its end.
+    Closed,
+    /// The server that it was connected to is no more.
+    ServerStopped,
+}
+
+impl EndReason {
+    /// As it is kept and told.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::ServerStopped => "server_stopped",
+        }
+    }
+}
+
+/// What a client has done since it was last told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// When it was heard last, Unix milliseconds.
+    pub at_ms: u64,
+    /// Calls by tool.
+    pub calls: BTreeMap<String, Calls>,
+    /// Agents that it has registered.
+    pub agents_registered: u64,
+    /// How it has ended, if it has.
+    pub ended: Option<End>,
+}
+
+/// Which clients are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those that are connected.
+    Active,
+    /// Those that have ended.
+    Ended,
+    /// All that are remembered.
+    All,
+}
+
+/// What is asked of the ledger.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Whose clients.
+    pub user_id: &'a str,
+    /// Which of them.
+    pub which: Which,
+    /// How many at the most.
+    pub limit: usize,
+    /// After which one the page begins.
+    pub after: Option<&'a Cursor>,
+}
+
+/// A page of the list, the newest client first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// Where the next page begins; `None`: this is the last.
+    pub next: Option<Cursor>,
+}
+
+/// A place in the list: after this client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// When it connected, Unix milliseconds.
+    pub connected_at_ms: u64,
+    /// Its id.
+    pub id: String,
+}
+
+impl Cursor {
+    /// The place that a text names; `None`: it is no such text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at, id) = text.split_once('.')?;
+        let is_id = (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        // What is too large for the database is no time that it has given out.
+        let connected_at_ms = at.parse().ok().filter(|at| i64::try_from(*at).is_ok())?;
+        is_id.then(|| Self { connected_at_ms, id: id.to_owned() })
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.connected_at_ms, self.id)
+    }
+}
+
+impl Store {
+    /// Takes up a client. Those of servers that live no more are ended on the way, and what was heard last before `oldest_ms`
+    /// and has ended is forgotten.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn record_client(&self, client: &Client, living: &HashSet<String>, oldest_ms: u64) -> Result<(), StoreError> {
+        self.write(|connection| {
+            bury(connection, living)?;
+            let sql = "DELETE FROM client WHERE ended_at_ms IS NOT NULL AND last_activity_at_ms < ?1";
+            connection.execute(sql, [oldest_ms.cast_signed()])?;
+            insert(connection, client)
+        })
+    }
+
+    /// Writes down what clients have done, by their ids. One that is not there any more has done nothing.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn touch_clients<'a>(
+        &self,
+        activities: impl IntoIterator<Item = (&'a String, &'a Activity)>,
+    ) -> Result<(), StoreError> {
+        self.write(|connection| activities.into_iter().try_for_each(|(id, activity)| touch(connection, id, activity)))
+    }
+
+    /// A page of the clients. Those of servers that live no more, by `living`, have ended with them.
+    ///
+    /// # Errors
+    /// When the database cannot be read. Where there is none yet, there are none.
+    pub fn clients(&self, wanted: Wanted<'_>, living: &HashSet<String>) -> Result<Page, StoreError> {
+        let page = self.read(|connection| {
+            let mut clients = select(connection, wanted, living)?;
+            let next = (clients.len() > wanted.limit).then(|| {
+                clients.truncate(wanted.limit);
+                clients.last().map(|last| Cursor { connected_at_ms: last.connected_at_ms, id: last.id.clone() })
+            });
+            let mut calls =
+                connection.prepare_cached("SELECT tool, calls, failures FROM client_call WHERE client = ?1")?;
+            for client in &mut clients {
+                let row = |row: &Row<'_>| Ok((row.get(0)?, Calls { all: count(row, 1)?, failed: count(row, 2)? }));
+                client.calls = calls.query_map([&client.id], row)?.collect::<rusqlite::Result<_>>()?;
+            }
+            Ok(Page { clients, next: next.flatten() })
+        })?;
+        Ok(page.unwrap_or_default())
+    }
+}
+
+/// Ends the clients of servers that live no more, when they were last heard.
+fn bury(connection: &Connection, living: &HashSet<String>) -> rusqlite::Result<()> {
+    let mut open = connection.prepare_cached("SELECT DISTINCT server FROM client WHERE ended_at_ms IS NULL")?;
+    let servers: Vec<String> = open.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let sql = "UPDATE client SET ended_at_ms = last_activity_at_ms, ended_reason = ?1
+        WHERE server = ?2 AND ended_at_ms IS NULL";
+    for server in servers.iter().filter(|server| !living.contains(*server)) {
+        connection.execute(sql, params![EndReason::ServerStopped.as_str(), server])?;
+    }
+    Ok(())
+}
+
+fn insert(connection: &Connection, client: &Client) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO client (id, server, user_id, grant_id, client_id, name, version, protocol, transport,
+            connected_at_ms, last_activity_at_ms)
+        VALUES (:id, :server, :user, :grant, :client, :name, :version, :protocol, :transport, :connected, :last)";
+    let values = named_params! {
+        ":id": client.id,
+        ":server": client.server,
+        ":user": client.user_id,
+        ":grant": client.grant_id,
+        ":client": client.client_id,
+        ":name": client.name,
+        ":version": client.version,
+        ":protocol": client.protocol,
+        ":transport": client.transport,
+        ":connected": client.connected_at_ms.cast_signed(),
+        ":last": client.last_activity_at_ms.cast_signed(),
+    };
+    connection.execute(sql, values).map(drop)
+}
+
+fn touch(connection: &Connection, id: &str, activity: &Activity) -> rusqlite::Result<()> {
+    let sql = "UPDATE client SET last_activity_at_ms = max(last_activity_at_ms, ?2), agents_registered = agents_registered + ?3,
+            ended_at_ms = coalesce(ended_at_ms, ?4), ended_reason = coalesce(ended_reason, ?5) WHERE id = ?1";
+    let ended = activity.ended.map(|end| (end.at_ms.cast_signed(), end.reason.as_str())).unzip();
+    let (at, registered) = (activity.at_ms.cast_signed(), activity.agents_registered.cast_signed());
+    if connection.execute(sql, params![id, at, registered, ended.0, ended.1])? == 0 {
+        return Ok(());
+    }
+    let sql = "INSERT INTO client_call VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, failures = failures + excluded.failures";
+    let mut add = connection.prepare_cached(sql)?;
+    for (tool, calls) in &activity.calls {
+        add.execute(params![id, tool, calls.all.cast_signed(), calls.failed.cast_signed()])?;
+    }
+    Ok(())
+}
+
+/// The clients of a page, and one more where there is one.
+fn select(connection: &Connection, wanted: Wanted<'_>, living: &HashSet<String>) -> rusqlite::Result<Vec<Client>> {
+    let mut sql = "SELECT * FROM client WHERE user_id = ?".to_owned();
+    let mut values = vec![Value::from(wanted.user_id.to_owned())];
+    if let Some(after) = wanted.after {
+        sql += " AND (connected_at_ms, id) < (?, ?)";
+        values.extend([Value::from(after.connected_at_ms.cast_signed()), Value::from(after.id.clone())]);
+    }
+    if wanted.which != Which::All {
+        let not = if wanted.which == Which::Ended { "NOT " } else { "" };
+        let places = vec!["?"; living.len()].join(", ");
+        sql += &format!(" AND {not}(ended_at_ms IS NULL AND server IN ({places}))");
+        values.extend(living.iter().cloned().map(Value::from));
+    }
+    sql += " ORDER BY connected_at_ms DESC, id DESC LIMIT ?";
+    values.push(Value::from(i64::try_from(wanted.limit).unwrap_or(i64::MAX - 1) + 1));
+    let mut statement = connection.prepare(&sql)?;
+    statement.query_map(params_from_iter(values), |row| client(row, living))?.collect()
+}
+
+fn client(row: &Row<'_>, living: &HashSet<String>) -> rusqlite::Result<Client> {
+    let server: String = row.get("server")?;
+    let last_activity_at_ms = count(row, "last_activity_at_ms")?;
+    let ended = match row.get::<_, Option<i64>>("ended_at_ms")? {
+        Some(at) => {
+            let reason: Option<String> = row.get("ended_reason")?;
+            let is_closed = reason.as_deref() == Some(EndReason::Closed.as_str());
+            let reason = if is_closed { EndReason::Closed } else { EndReason::ServerStopped };
+            Some(End { at_ms: at.cast_unsigned(), reason })
+        }
+        None if living.contains(&server) => None,
+        None => Some(End { at_ms: last_activity_at_ms, reason: EndReason::ServerStopped }),
+    };
+    Ok(Client {
+        id: row.get("id")?,
+        server,
+        user_id: row.get("user_id")?,
+        grant_id: row.get("grant_id")?,
+        client_id: row.get("client_id")?,
+        name: row.get("name")?,
+        version: row.get("version")?,
+        protocol: row.get("protocol")?,
+        transport: row.get("transport")?,
+        connected_at_ms: count(row, "connected_at_ms")?,
+        last_activity_at_ms,
+        ended,
+        calls: BTreeMap::new(),
+        agents_registered: count(row, "agents_registered")?,
+    })
+}
+
+/// SQLite's integers are signed: the same 64 bits.
+fn count(row: &Row<'_>, column: impl rusqlite::RowIndex) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned)
+}
+
+#[cfg(test)]
+mod tests;
