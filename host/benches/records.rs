@@ -167,8 +167,8 @@ mod linux {
                 processes,
                 started_at_ms,
                 conversation: None,
-                open: vec![],
-                children: vec![],
+                open: Vec::new(),
+                children: Vec::new(),
                 calls: None,
             });
             Ok(())

@@ -13,12 +13,10 @@ pub const RECORDS: &[Parser] = records::fuzzing::PARSERS;
 /// Readers of the system's files.
 pub const SYSTEM: &[Parser] = processes::PARSERS;
 
-/// Readers of agents' configurations.
-pub const CONFIGURATIONS: &[(&str, fn(&[&[u8]]) -> String)] = records::fuzzing::MCP_SERVERS;
-
 /// Readers of texts that people write, of command lines, and of notes.
 pub const TEXTS: &[Parser] = &[
     ("hook-note", records::fuzzing::NOTES),
+    ("mcp-servers", records::fuzzing::SERVERS),
     ("config", |pieces| {
         text(pieces, |text| match check_toml::<Config>(text, Path::new("config.toml")) {
             Ok(checked) => format!("{:?}", checked.value),

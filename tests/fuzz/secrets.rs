@@ -58,7 +58,8 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
     std::iter::once(json(bytes)).chain(lines).collect::<String>().into_bytes()
 }
 
-fn has_mark(bytes: &[u8]) -> bool {
+/// Whether the mark stands in these bytes.
+pub fn has_mark(bytes: &[u8]) -> bool {
     bytes.windows(MARK.len()).any(|part| part == MARK.as_bytes())
 }
 

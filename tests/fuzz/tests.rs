@@ -7,8 +7,8 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// How often each target's seeds are changed.
-const CHANGES: usize = 500;
+/// How often the seeds of each target are changed.
+const CHANGES: usize = 600;
 
 /// A target's seeds, in the order of their names.
 fn seeds(target: &str) -> Vec<Vec<u8>> {

@@ -9,11 +9,11 @@ use super::codex::rollout::Rollout;
 use super::copilot::events::Events;
 use super::cursor::transcript::Transcript;
 use super::follow::Parser;
-use super::gemini::chat as gemini;
+use super::gemini::chat::Chat as Gemini;
 use super::hooks::event::Event;
 use super::hooks::note::{Change, Note, change};
 use super::hooks::{evidence, meaning::KINDS};
-use super::mcp_servers::formats::{Format, parse};
+use super::mcp_servers::formats::{self, Format};
 use super::qwen::{chat::Chat, registry};
 use super::tail::{Lines, Options, Piece};
 use crate::observe::processes::{Ancestor, Lineage, Machine, ProcessId};
@@ -34,27 +34,26 @@ pub const PARSERS: &[super::super::Parser] = &[
     ("copilot-events", |pieces| {
         lines(pieces, |said: Events| (said.statements().collect::<Vec<_>>(), said.usage(|_| true), said.is_whole()))
     }),
+    ("cursor-transcript", |pieces| lines(pieces, |said: Transcript| said.last().cloned())),
+    ("gemini-chat", |pieces| lines(pieces, |said: Gemini| (said.statement().cloned(), said.usage(|_| true)))),
+    ("gemini-chat-whole", |pieces| {
+        show(Gemini::whole(&pieces.concat()).map(|said| (said.statement().cloned(), said.usage(|_| true))))
+    }),
+    ("aider-history", |pieces| lines(pieces, |said: History| (said.turn().claim(), said.started(), said.usage()))),
     ("qwen-registry", |pieces| show(registry::session(&pieces.concat(), PROCESS, &machine()))),
     ("qwen-chat", |pieces| lines(pieces, |said: Chat| said.usage())),
-    ("gemini-chat", |pieces| lines(pieces, |said: gemini::Chat| (said.statement().cloned(), said.usage(|_| true)))),
-    ("gemini-chat-whole", |pieces| {
-        show(gemini::Chat::whole(&pieces.concat()).map(|said| (said.statement().cloned(), said.usage(|_| true))))
-    }),
-    ("cursor-transcript", |pieces| lines(pieces, |said: Transcript| said.last().cloned())),
-    ("aider-history", |pieces| lines(pieces, |said: History| (said.started(), said.turn(), said.usage()))),
     ("hook-events", hook_events),
-];
-
-/// Configurations that name MCP servers: their commands are kept, and shown to nobody.
-pub const MCP_SERVERS: &[(&str, fn(&[&[u8]]) -> String)] = &[
-    ("mcp-servers", |pieces| show(parse(&pieces.concat(), Format::Servers))),
-    ("mcp-servers-codex", |pieces| show(parse(&pieces.concat(), Format::Codex))),
-    ("mcp-servers-opencode", |pieces| show(parse(&pieces.concat(), Format::OpenCode))),
 ];
 
 /// The same for notes, which are headcount's own and have words of any length.
 pub const NOTES: fn(&[&[u8]]) -> String =
     |pieces| show(serde_json::from_slice(&pieces.concat()).map(|note: Note| evidence(&note, None)).ok());
+
+/// The MCP servers that configurations name, whose command lines are held against processes.
+pub const SERVERS: fn(&[&[u8]]) -> String = |pieces| {
+    let servers = |format| formats::parse(&pieces.concat(), format);
+    show([Format::Servers, Format::Codex, Format::OpenCode].map(servers))
+};
 
 fn show(said: impl Debug) -> String {
     format!("{said:?}")
@@ -103,7 +102,15 @@ fn claude_transcript(pieces: &[&[u8]]) -> String {
         Err(why) => faults = vec![why],
     });
     let tool = turn.current_tool().map(str::to_owned);
-    show((turn.evidence(0), tool, turn.is_open_since(NOW_MS), ledger.sum.plus(sums.unnamed), sums.model, faults))
+    show((
+        turn.evidence(0),
+        tool,
+        turn.is_open_since(NOW_MS),
+        ledger.sum.plus(sums.unnamed),
+        sums.model,
+        sums.context,
+        faults,
+    ))
 }
 
 /// What is noted of events, one in each line, as a desk notes them: each note is read from the last one's file.

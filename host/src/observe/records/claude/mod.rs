@@ -10,7 +10,7 @@ pub(super) mod jobs;
 pub(super) mod session_file;
 #[cfg(test)]
 mod tests;
-pub(super) mod thread;
+mod thread;
 pub(super) mod transcript;
 pub(super) mod turn;
 

@@ -68,6 +68,13 @@ pub struct Tokens {
 /// Messages that the program itself has written in the model's name.
 const NO_MODEL: &str = "<synthetic>";
 
+/// The longest id of a call that is kept, in characters: as long as those of the agent's events may be.
+const LONGEST_ID: usize = 512;
+
+fn id(text: &str) -> String {
+    text.chars().take(LONGEST_ID).collect()
+}
+
 /// Reads one line.
 ///
 /// # Errors
@@ -122,7 +129,7 @@ impl RawLine {
             (Some("assistant"), _) => What::Answer(message.answer()),
             (Some("user"), _) => {
                 let results: Vec<String> =
-                    message.content.blocks.iter().filter_map(|b| b.tool_use_id.as_deref().map(word)).collect();
+                    message.content.blocks.iter().filter_map(|b| b.tool_use_id.as_deref().map(id)).collect();
                 match message.content.text {
                     Some(Text::Interruption) => What::TurnEnd("interrupted"),
                     _ if !results.is_empty() => What::Results(results),
@@ -148,7 +155,7 @@ impl RawMessage {
             model: self.model.filter(|model| model != NO_MODEL).as_deref().map(word),
             stop: self.stop_reason.as_deref().map(word),
             tokens: self.usage,
-            calls: calls.filter_map(|call| Some((word(&call.id?), word(&call.name?)))).collect(),
+            calls: calls.filter_map(|call| Some((id(&call.id?), word(&call.name?)))).collect(),
         }
     }
 }
@@ -285,9 +292,10 @@ mod tests {
             r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{long}","name":"{long}"}}]}}}}"#
         );
         let What::Answer(answer) = what(&call) else { panic!("is an answer") };
-        assert_eq!(answer.calls, [(word(&long), word(&long))]);
+        assert_eq!(answer.calls, [(id(&long), word(&long))]);
+        assert_eq!(id(&long).len(), LONGEST_ID);
         let result = user(&format!(r#"[{{"type":"tool_result","tool_use_id":"{long}"}}]"#));
-        assert_eq!(result, What::Results(vec![word(&long)]), "it still ends its call");
+        assert_eq!(result, What::Results(vec![id(&long)]), "it still ends its call");
     }
 
     #[test]
