@@ -98,8 +98,10 @@ fn a_subscriber_hears_of_what_matters_and_of_nothing_else() {
             world.roster("shop", &agents[..2 + round % 2]);
             std::thread::sleep(Duration::from_millis(150));
         }
-        let told = std::iter::from_fn(|| client.within(QUIET)).count();
-        assert!((1..=4).contains(&told), "{version}: {told} updates in 1.5 seconds and after");
+        // The first may be long in coming where the machine is busy.
+        assert_eq!(update(&client.next().unwrap()).0, SHOP);
+        let more = std::iter::from_fn(|| client.within(QUIET)).count();
+        assert!(more < 4, "{version}: {more} more updates in 1.5 seconds and after");
         if version == MODERN {
             client.cancel(id);
         } else {
