@@ -8,14 +8,15 @@
 //! |---|---|
 //! | [`cli`], [`mcp`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
-//! | [`clients`] | the ledger of MCP clients |
+//! | [`clients`], [`auth`] | the ledger of MCP clients; who may: tokens, grants, and ending them |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
-//! | [`store`] | registry, audit log |
+//! | [`store`] | registry, ledger, grants, audit log |
 //! | [`config`], [`names`], [`clock`], [`files`], [`text`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted |
 
+pub mod auth;
 pub mod authoring;
 pub mod cli;
 pub mod clients;

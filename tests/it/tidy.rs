@@ -106,7 +106,7 @@ fn sql_is_spoken_only_where_data_is_stored() {
 const LAYERS: [&[&str]; 9] = [
     &["cli", "mcp"],
     &["authoring", "demo", "hooks", "registering", "waiting", "query", "monitor", "setup"],
-    &["clients"],
+    &["clients", "auth"],
     &["report"],
     &["judge"],
     &["history"],

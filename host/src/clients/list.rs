@@ -1,6 +1,7 @@
 //! Asking for the list.
 
 use super::view::{Clients, clients};
+use crate::clock::Clock;
 use crate::store::clients::{Cursor, Wanted, Which};
 use crate::store::{Store, StoreError, lease};
 use schemars::JsonSchema;
@@ -55,7 +56,13 @@ pub enum ListError {
 ///
 /// # Errors
 /// What was asked for makes no sense, or nothing can be read.
-pub fn list(store: &Store, state: &Path, user_id: &str, asked: &Asked) -> Result<Clients, ListError> {
+pub fn list(
+    store: &Store,
+    state: &Path,
+    clock: &dyn Clock,
+    user_id: &str,
+    asked: &Asked,
+) -> Result<Clients, ListError> {
     if !(1..=MAX_LIMIT).contains(&asked.limit) {
         return Err(ListError::Invalid(format!("limit is {}; it can be 1 to {MAX_LIMIT}", asked.limit)));
     }
@@ -68,6 +75,6 @@ pub fn list(store: &Store, state: &Path, user_id: &str, asked: &Asked) -> Result
         State::Ended => Which::Ended,
         State::All => Which::All,
     };
-    let wanted = Wanted { user_id, which, limit: asked.limit, after: after.as_ref() };
+    let wanted = Wanted { user_id, which, now_ms: clock.now().unix_ms, limit: asked.limit, after: after.as_ref() };
     Ok(clients(&store.clients(wanted, &lease::living(state)?)?))
 }

@@ -2,7 +2,7 @@
 //! client, touch it at each call and end it, and ask for the list.
 //!
 //! Whether a client has ended is derived, not only told: a server that is killed ends nothing, so each server has a lease for
-//! as long as it lives, and what it has not ended is over with it.
+//! as long as it lives, and what it has not ended is over with it. So is, with its grant, what worked under one.
 
 mod ledger;
 mod list;

@@ -39,7 +39,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>) -> Done
     let service = Arc::clone(&server.service);
     let list = move || {
         let setup = service.setup();
-        clients::list(&setup.store, &setup.dirs.state, &setup.user, &asked)
+        clients::list(&setup.store, &setup.dirs.state, &*setup.clock, &setup.user, &asked)
     };
     let found = tokio::task::spawn_blocking(list).await;
     match found {

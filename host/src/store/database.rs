@@ -17,6 +17,8 @@ use std::{fs, io, thread};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
+    /// What is read decides who may do what: never from a file that others may have changed unseen.
+    Deciding,
     Writing,
 }
 
@@ -25,14 +27,14 @@ impl Use {
     /// before; what a writer brings would be lost.
     fn patience(self) -> Duration {
         match self {
-            Self::Reading => Duration::from_millis(100),
+            Self::Reading | Self::Deciding => Duration::from_millis(100),
             Self::Writing => Duration::from_secs(2),
         }
     }
 }
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 2] = [REGISTRY, CLIENTS];
+const MIGRATIONS: [&str; 3] = [REGISTRY, CLIENTS, GRANTS];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -84,6 +86,26 @@ const CLIENTS: &str = "
         calls INTEGER NOT NULL,
         failures INTEGER NOT NULL,
         PRIMARY KEY (client, tool)
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Who may use a server, and the tokens that show it. Of a token only its digest is here.
+const GRANTS: &str = "
+    CREATE TABLE grant (
+        id TEXT PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        client_id TEXT,
+        scopes TEXT NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        expires_at_ms INTEGER,
+        last_used_at_ms INTEGER,
+        revoked_at_ms INTEGER
+    ) STRICT;
+    CREATE INDEX grant_by_name ON grant (user_id, name);
+    CREATE TABLE token (
+        digest BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE
     ) STRICT, WITHOUT ROWID;
 ";
 
@@ -160,9 +182,32 @@ impl Store {
         self.dir.join("headcount.db")
     }
 
-    /// Runs `work` in one transaction that writes.
+    /// The same database through a connection of its own, for who must not wait until others have written.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::at(&self.dir)
+    }
+
+    /// Runs `work` in one transaction that writes. The last of them may be lost with the machine's power, not with the process.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.transact("normal", work)
+    }
+
+    /// As [`Store::write`], but what was written has reached the disk before this returns.
+    pub(super) fn write_durably<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.transact("full", work)
+    }
+
+    fn transact<T>(
+        &self,
+        synchronous: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         self.with(Use::Writing, |connection| {
+            connection.pragma_update(None, "synchronous", synchronous)?;
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
             transaction.commit()?;
@@ -175,9 +220,25 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
+        self.look(Use::Reading, work)
+    }
+
+    /// As [`Store::read`], but sure to see all that was written before: where it cannot be, it fails.
+    pub(super) fn decide<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        self.look(Use::Deciding, work)
+    }
+
+    fn look<T>(
+        &self,
+        purpose: Use,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
         let path = self.path();
         match path.try_exists() {
-            Ok(true) => self.with(Use::Reading, |connection| work(connection)).map(Some),
+            Ok(true) => self.with(purpose, |connection| work(connection)).map(Some),
             Ok(false) => Ok(None),
             Err(source) => Err(StoreError::Unreachable { path, source }),
         }
@@ -192,7 +253,7 @@ impl Store {
         let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = match slot.take() {
             Some(open)
-                if (open.writes || purpose == Use::Reading) && open.file.is_some() && open.file == file_id(&path) =>
+                if (open.writes || purpose != Use::Writing) && open.file.is_some() && open.file == file_id(&path) =>
             {
                 open
             }
@@ -218,7 +279,7 @@ fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
     }
     let failed = |source| failure(path, source);
     let (found, file) = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
-        Err(error) if needs_writing(&error) => (connect_unchanging(path), None),
+        Err(error) if purpose == Use::Reading && needs_writing(&error) => (connect_unchanging(path), None),
         found => (found, file_id(path)),
     };
     let (connection, version) = found.map_err(failed)?;

@@ -1,9 +1,10 @@
-//! What is kept on disk: the registry of declared agents, the ledger of clients, the logs, and what running servers
+//! What is kept on disk: the registry of declared agents, the ledger of clients, grants, the logs, and what running servers
 //! say of themselves.
 
 pub mod audit;
 pub mod clients;
 mod database;
+pub mod grants;
 pub mod lease;
 pub mod log;
 pub mod registry;
