@@ -10,6 +10,7 @@ mod command_line;
 mod compiling;
 mod decisions;
 mod demo;
+mod grants;
 mod hook;
 mod hostile_names;
 mod mcp;

@@ -8,9 +8,6 @@ use crate::store::grants::Grant;
 use crate::store::{Store, StoreError};
 use std::time::Duration;
 
-/// For how long a token holds unless told otherwise.
-pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-
 /// What the id of a grant begins with.
 const PREFIX: &str = "grt_";
 

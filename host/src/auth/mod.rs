@@ -12,7 +12,7 @@ mod view;
 mod watch;
 
 pub use gate::{Admitted, Denied, Gate, Principal};
-pub use grants::{DEFAULT_LIFETIME, GrantError, NewToken, create_token, list, parse_name, revoke, revoke_token};
+pub use grants::{GrantError, NewToken, create_token, list, parse_name, revoke, revoke_token};
 pub use scope::{Scope, Scopes, UnknownScope};
 pub use token::Token;
 pub use view::{GrantRow, GrantState, Grants};

@@ -30,6 +30,8 @@ type Grants = Mutex<HashMap<String, Watched>>;
 struct Watched {
     ended: CancellationToken,
     expires_at_ms: Option<u64>,
+    /// Whether it was looked at since somebody was let in. It may have been revoked between the two.
+    looked_at: bool,
     /// When its use was last written down.
     noted: Duration,
 }
@@ -60,11 +62,12 @@ impl Watch {
             }
             return Ok(LetIn { ended: watched.ended.clone(), note_use });
         }
+        // While the grants are locked: whoever is woken finds the new one among them.
+        self.wake()?;
         let ended = CancellationToken::new();
-        let watched = Watched { ended: ended.clone(), expires_at_ms: grant.expires_at_ms, noted: now.steady };
+        let watched =
+            Watched { ended: ended.clone(), expires_at_ms: grant.expires_at_ms, looked_at: false, noted: now.steady };
         grants.insert(grant.id.clone(), watched);
-        drop(grants);
-        self.wake().inspect_err(|_| drop(lock(&self.grants).remove(&grant.id)))?;
         Ok(LetIn { ended, note_use: true })
     }
 
@@ -92,7 +95,7 @@ fn watch(grants: &Grants, store: &Store, clock: &dyn Clock, woken: &Receiver<()>
         if waited == Err(RecvTimeoutError::Disconnected) {
             return;
         }
-        let looked = look(grants, store, clock.now());
+        let looked = look(grants, store, clock.now(), !can_tell);
         if let (true, Err(error)) = (can_tell, &looked) {
             tracing::warn!(%error, "whether grants were revoked cannot be told");
         }
@@ -100,8 +103,8 @@ fn watch(grants: &Grants, store: &Store, clock: &dyn Clock, woken: &Receiver<()>
     }
 }
 
-/// Ends what has ended. Where that cannot be told, nothing but time ends a grant.
-fn look(grants: &Grants, store: &Store, now: Moment) -> Result<(), StoreError> {
+/// Ends what has ended. Where that cannot be told, nothing but time ends a grant. `at_all`: also where nothing has changed.
+fn look(grants: &Grants, store: &Store, now: Moment, at_all: bool) -> Result<(), StoreError> {
     lock(grants).retain(|_, watched| {
         let is_over = watched.expires_at_ms.is_some_and(|at| at <= now.unix_ms);
         if is_over {
@@ -109,7 +112,15 @@ fn look(grants: &Grants, store: &Store, now: Moment) -> Result<(), StoreError> {
         }
         !is_over
     });
-    let ids: Vec<String> = lock(grants).keys().cloned().collect();
+    let changed = store.has_changed()? || at_all;
+    let asked = |(id, watched): (&String, &mut Watched)| {
+        let is_new = !std::mem::replace(&mut watched.looked_at, true);
+        (changed || is_new).then(|| id.clone())
+    };
+    let ids: Vec<String> = lock(grants).iter_mut().filter_map(asked).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
     let alive = store.unrevoked(&ids)?;
     let mut grants = lock(grants);
     for id in ids.iter().filter(|id| !alive.contains(id)) {

@@ -2,7 +2,7 @@
 
 use super::grants::{self, ListArgs};
 use super::printer;
-use crate::auth::{self, DEFAULT_LIFETIME, NewToken, Scope};
+use crate::auth::{self, NewToken, Scope};
 use crate::setup::Setup;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn how_long_a_token_holds_is_said_in_days_too() {
         let seconds = |n| Ok(Lifetime::Limited(Duration::from_secs(n)));
-        assert_eq!(lifetime("90d"), Ok(Lifetime::Limited(DEFAULT_LIFETIME)));
+        assert_eq!(lifetime("90d"), seconds(90 * 86_400));
         assert_eq!(lifetime("2w"), seconds(14 * 86_400));
         assert_eq!(lifetime("1h30m"), seconds(5400));
         assert_eq!(lifetime("never"), Ok(Lifetime::Unlimited));

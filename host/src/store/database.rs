@@ -166,6 +166,8 @@ struct Open {
     /// `None`: it does not notice what others write, and is not used again.
     file: Option<FileId>,
     writes: bool,
+    /// The state of the database when [`Store::has_changed`] was last asked. Each connection counts for itself.
+    seen: Option<i64>,
 }
 
 /// Which file a path names, as long as it is open.
@@ -206,9 +208,9 @@ impl Store {
         synchronous: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        self.with(Use::Writing, |connection| {
-            connection.pragma_update(None, "synchronous", synchronous)?;
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.with(Use::Writing, |open| {
+            open.connection.pragma_update(None, "synchronous", synchronous)?;
+            let transaction = open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
@@ -220,7 +222,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        self.look(Use::Reading, work)
+        self.look(Use::Reading, |open| work(&open.connection))
     }
 
     /// As [`Store::read`], but sure to see all that was written before: where it cannot be, it fails.
@@ -228,27 +230,35 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        self.look(Use::Deciding, work)
+        self.look(Use::Deciding, |open| work(&open.connection))
+    }
+
+    /// Whether anybody may have written through another connection since this was last asked. It costs next to nothing.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or not for sure. It has changed then when it can be again.
+    pub fn has_changed(&self) -> Result<bool, StoreError> {
+        let changed = self.look(Use::Deciding, |open| {
+            let now = open.connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
+            Ok(open.seen.replace(now) != Some(now))
+        })?;
+        Ok(changed.unwrap_or(true))
     }
 
     fn look<T>(
         &self,
         purpose: Use,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+        work: impl FnOnce(&mut Open) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
         let path = self.path();
         match path.try_exists() {
-            Ok(true) => self.with(purpose, |connection| work(connection)).map(Some),
+            Ok(true) => self.with(purpose, work).map(Some),
             Ok(false) => Ok(None),
             Err(source) => Err(StoreError::Unreachable { path, source }),
         }
     }
 
-    fn with<T>(
-        &self,
-        purpose: Use,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    fn with<T>(&self, purpose: Use, work: impl FnOnce(&mut Open) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let path = self.path();
         let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = match slot.take() {
@@ -260,7 +270,7 @@ impl Store {
             _ => open(&self.dir, &path, purpose)?,
         };
         let waiting = open.connection.busy_timeout(purpose.patience());
-        let done = waiting.and_then(|()| work(&mut open.connection)).map_err(|source| failure(&path, source))?;
+        let done = waiting.and_then(|()| work(&mut open)).map_err(|source| failure(&path, source))?;
         // Only now: after a failure the next use begins afresh.
         *slot = Some(open);
         Ok(done)
@@ -284,7 +294,7 @@ fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
     };
     let (connection, version) = found.map_err(failed)?;
     match version {
-        VERSION => Ok(Open { connection, file, writes: false }),
+        VERSION => Ok(Open { connection, file, writes: false, seen: None }),
         found if found > VERSION => Err(StoreError::Newer { path: path.into(), found, known: VERSION }),
         _ => {
             drop(connection);
@@ -345,7 +355,7 @@ fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreErr
     if found > VERSION {
         return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
     }
-    Ok(Open { connection, file: file_id(path), writes: true })
+    Ok(Open { connection, file: file_id(path), writes: true, seen: None })
 }
 
 /// Locks a file until it is closed, but waits for its owner no longer than `patience`.
@@ -411,6 +421,19 @@ fn file_id(path: &Path) -> Option<FileId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_durable_write_reaches_the_disk_before_it_returns() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        let level =
+            |connection: &Connection| connection.pragma_query_value(None, "synchronous", |row| row.get::<_, u8>(0));
+        let (normal, full) = (1, 2);
+        for _ in 0..2 {
+            assert_eq!(store.write(level).unwrap(), normal);
+            assert_eq!(store.write_durably(level).unwrap(), full);
+        }
+    }
 
     #[test]
     fn a_database_is_read_where_nothing_can_be_written_beside_it() {

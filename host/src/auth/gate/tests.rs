@@ -80,6 +80,21 @@ async fn what_another_process_revokes_lets_nobody_in_and_sends_away_who_is_insid
 }
 
 #[tokio::test]
+async fn who_is_let_in_while_the_grant_is_revoked_is_sent_away_all_the_same() {
+    let door = Door::new();
+    let ((lost, its), (_, other)) = (door.give("lost", None), door.give("other", None));
+    let (read, inside) =
+        (door.gate.reader.grant_of(&its.digest()).unwrap().unwrap(), door.admit(&other).await.unwrap());
+    door.revoke(&lost);
+    let other = inside.principal.grant_id.as_str();
+    revoke(&door.office, &*door.clock, "ada", other).unwrap();
+    told(&inside).await;
+    // By now the revocations were noticed, and nothing changes any more.
+    let let_in = door.gate.watch.over(&read, door.clock.now()).unwrap();
+    told(&Admitted { principal: Principal::from(&read), ended: let_in.ended }).await;
+}
+
+#[tokio::test]
 async fn a_grant_ends_when_its_time_is_over() {
     let door = Door::new();
     let (_, token) = door.give("short", Some(60));
