@@ -154,6 +154,7 @@ fn what_makes_no_sense_is_refused() {
         (&[], 64),
         (&[" "], 2),
         (&["a\nb"], 2),
+        (&["a\u{202e}b"], 2),
         (&["grt_laptop"], 2),
     ] {
         let ran = world.run(&[&["token", "create"], args].concat());

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::names::{BadName, line};
 use crate::store::grants::Grant;
 use crate::store::{Store, StoreError};
+use crate::text::clean;
 use std::time::Duration;
 
 /// What the id of a grant begins with.
@@ -61,6 +62,10 @@ pub fn parse_name(text: &str) -> Result<String, GrantError> {
     let name = line("the token's name", text, NAME_MAX)?;
     if name.is_empty() {
         return Err(BadName::Empty("the token's name").into());
+    }
+    // What is not shown could not be typed either.
+    if clean(name) != name {
+        return Err(BadName::Control("the token's name").into());
     }
     if name.starts_with(PREFIX) || name.starts_with("hct_") {
         return Err(GrantError::Misleading);

@@ -40,15 +40,16 @@ enum Lifetime {
     Unlimited,
 }
 
-fn lifetime(text: &str) -> Result<Lifetime, String> {
+fn lifetime(text: &str) -> Result<Lifetime, &'static str> {
     if text == "never" {
         return Ok(Lifetime::Unlimited);
     }
-    let span: jiff::Span = text.parse().map_err(|error: jiff::Error| error.to_string())?;
-    let lasts = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|error| error.to_string())?;
+    let span = text.parse::<jiff::Span>();
+    let lasts = span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()));
+    let lasts = lasts.map_err(|_| "it is a time as in 30d, 12h or 1h30m, or never")?;
     match Duration::try_from(lasts) {
         Ok(lasts) if lasts >= Duration::from_secs(1) => Ok(Lifetime::Limited(lasts)),
-        _ => Err("it has to hold for a second at least".to_owned()),
+        _ => Err("it has to hold for a second at least"),
     }
 }
 

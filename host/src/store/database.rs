@@ -346,8 +346,11 @@ fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreErr
     // SQLite does not wait while another process turns a new file into a write-ahead log, so they take turns.
     let turn = private().append(true).open(turns).map_err(unreachable)?;
     lock(&turn, purpose.patience()).map_err(unreachable)?;
-    // Made by us first, because SQLite would let others read it; its side files take over the mode.
-    private().append(true).open(path).map_err(unreachable)?;
+    // Made by us first, because SQLite would let others read it; its side files take over the mode. One that is there is not
+    // opened: with any handle that a process closes, it gives up the locks of all its connections to that file.
+    if !path.try_exists().map_err(unreachable)? {
+        private().append(true).open(path).map_err(unreachable)?;
+    }
     let failed = |source| failure(path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(purpose.patience()).map_err(failed)?;
@@ -421,6 +424,23 @@ fn file_id(path: &Path) -> Option<FileId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_connection_keeps_its_locks_when_another_is_opened() {
+        use std::os::unix::fs::MetadataExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        store.write(|_| Ok(())).unwrap();
+        let reader = store.another();
+        reader.read(|_| Ok(())).unwrap();
+        let file = format!(":{} ", fs::metadata(store.path()).unwrap().ino());
+        let is_locked = || fs::read_to_string("/proc/locks").unwrap().lines().any(|lock| lock.contains(&file));
+        drop(store);
+        assert!(is_locked());
+        reader.another().write(|_| Ok(())).unwrap();
+        assert!(is_locked());
+    }
 
     #[test]
     fn a_durable_write_reaches_the_disk_before_it_returns() {
