@@ -64,7 +64,8 @@ pub enum Denied {
 pub struct Admitted {
     /// Who it is.
     pub principal: Principal,
-    /// Cancelled as soon as the grant has ended: what still goes on under it then has to end, too.
+    /// Cancelled as soon as the grant has ended: what still goes on under it then has to end, too. Others that were let in
+    /// under the same grant have tokens of their own.
     pub ended: CancellationToken,
 }
 

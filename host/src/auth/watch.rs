@@ -38,7 +38,7 @@ struct Watched {
 
 /// What there is to do for who is let in.
 pub struct LetIn {
-    /// Cancelled when the grant ends.
+    /// Cancelled when the grant ends. It is this one's own: whoever cancels it sends nobody else away.
     pub ended: CancellationToken,
     /// Whether it is time to write down that the grant is used.
     pub note_use: bool,
@@ -60,15 +60,15 @@ impl Watch {
             if note_use {
                 watched.noted = now.steady;
             }
-            return Ok(LetIn { ended: watched.ended.clone(), note_use });
+            return Ok(LetIn { ended: watched.ended.child_token(), note_use });
         }
         // While the grants are locked: whoever is woken finds the new one among them.
         self.wake()?;
         let ended = CancellationToken::new();
-        let watched =
-            Watched { ended: ended.clone(), expires_at_ms: grant.expires_at_ms, looked_at: false, noted: now.steady };
+        let let_in = LetIn { ended: ended.child_token(), note_use: true };
+        let watched = Watched { ended, expires_at_ms: grant.expires_at_ms, looked_at: false, noted: now.steady };
         grants.insert(grant.id.clone(), watched);
-        Ok(LetIn { ended, note_use: true })
+        Ok(let_in)
     }
 
     /// Sees to it that somebody looks.

@@ -70,6 +70,18 @@ fn a_name_is_free_again_when_its_token_has_ended() {
 }
 
 #[test]
+fn of_several_who_want_the_same_name_one_gets_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let add = &|n: u8| Store::at(dir.path()).add_grant(&grant(&format!("grt_{n}"), "laptop"), &digest(n)).unwrap();
+    let added: Vec<bool> = std::thread::scope(|scope| {
+        let adding: Vec<_> = (0..6).map(|n| scope.spawn(move || add(n))).collect();
+        adding.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(added.iter().filter(|added| **added).count(), 1, "{added:?}");
+    assert_eq!(Store::at(dir.path()).grants("ada").unwrap().len(), 1);
+}
+
+#[test]
 fn what_comes_first_ends_a_grant() {
     let of = |expires_at_ms, revoked_at_ms| Grant { expires_at_ms, revoked_at_ms, ..grant("grt_1", "one") };
     assert_eq!(of(None, None).ended(u64::MAX), None);
