@@ -1,12 +1,12 @@
 //! headcount: who is working in this session, what is each one doing, what does it cost the machine, is it healthy?
 //!
 //! Data flows one way: [`observe`] gathers facts, [`history`] adds how they move, [`judge`] has sandboxed policies make a
-//! verdict of them, [`report`] is the one view of both, and [`cli`] and [`mcp`] show it. [`monitor`] drives this each
-//! second. Nothing further up this list is used by anything further down:
+//! verdict of them, [`report`] is the one view of both, and [`cli`], [`mcp`] and [`http`] show it. [`monitor`] drives this
+//! each second. Nothing further up this list is used by anything further down:
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`cli`], [`mcp`] | surfaces; they decide nothing |
+//! | [`cli`], [`mcp`], [`http`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | [`clients`], [`auth`] | the ledger of MCP clients; who may: tokens, grants, and ending them |
 //! | [`report`] | the one view model |
@@ -26,6 +26,7 @@ pub mod demo;
 pub mod files;
 pub mod history;
 pub mod hooks;
+pub mod http;
 pub mod judge;
 pub mod mcp;
 pub mod monitor;

@@ -69,7 +69,7 @@ enum Command {
     Demo(demo::Args),
     /// Says what can be seen on this machine, what not, and what would help
     Doctor(doctor::Args),
-    /// Serves MCP over stdin and stdout
+    /// Serves MCP over stdin and stdout, or over HTTP
     Serve(serve::Args),
     /// Declares an agent, so that it is seen under this name
     Register(register::RegisterArgs),

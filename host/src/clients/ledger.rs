@@ -19,7 +19,7 @@ const GATHER: Duration = Duration::from_millis(500);
 const MOST_WAITING: usize = 10_000;
 
 /// What is kept of a client's own words, in characters.
-const LONGEST: usize = 128;
+pub const LONGEST: usize = 128;
 
 /// A client that has just connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

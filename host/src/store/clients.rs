@@ -62,6 +62,8 @@ pub struct End {
 pub enum EndReason {
     /// It closed its end.
     Closed,
+    /// It was not heard for long.
+    Idle,
     /// The server that it was connected to is no more.
     ServerStopped,
     /// The time of the grant that it worked under was over.
@@ -75,6 +77,7 @@ impl EndReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
+            Self::Idle => "idle",
             Self::ServerStopped => "server_stopped",
             Self::GrantExpired => "grant_expired",
             Self::GrantRevoked => "grant_revoked",
@@ -111,6 +114,8 @@ pub enum Which {
 pub struct Wanted<'a> {
     /// Whose clients.
     pub user_id: &'a str,
+    /// Only this one, by its id.
+    pub id: Option<&'a str>,
     /// Which of them.
     pub which: Which,
     /// What time it is, for grants that expire; Unix milliseconds.
@@ -261,6 +266,10 @@ fn select(connection: &Connection, wanted: Wanted<'_>, living: &HashSet<String>)
         WHERE client.user_id = ?"
         .to_owned();
     let mut values = vec![Value::from(wanted.user_id.to_owned())];
+    if let Some(id) = wanted.id {
+        sql += " AND client.id = ?";
+        values.push(Value::from(id.to_owned()));
+    }
     if let Some(after) = wanted.after {
         sql += " AND (connected_at_ms, client.id) < (?, ?)";
         values.extend([Value::from(after.connected_at_ms.cast_signed()), Value::from(after.id.clone())]);
@@ -287,8 +296,9 @@ fn client(row: &Row<'_>, living: &HashSet<String>, now_ms: u64) -> rusqlite::Res
     let own_end = match row.get::<_, Option<i64>>("ended_at_ms")? {
         Some(at) => {
             let reason: Option<String> = row.get("ended_reason")?;
-            let is_closed = reason.as_deref() == Some(EndReason::Closed.as_str());
-            let reason = if is_closed { EndReason::Closed } else { EndReason::ServerStopped };
+            let told =
+                [EndReason::Closed, EndReason::Idle].into_iter().find(|told| reason.as_deref() == Some(told.as_str()));
+            let reason = told.unwrap_or(EndReason::ServerStopped);
             Some(End { at_ms: at.cast_unsigned(), reason })
         }
         None if living.contains(&server) => None,
