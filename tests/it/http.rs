@@ -36,7 +36,7 @@ fn nobody_comes_in_without_a_token_that_holds() {
                 assert_eq!(answer.header("content-type"), "application/problem+json");
                 let challenge = answer.header("www-authenticate");
                 assert!(challenge.starts_with("Bearer realm="), "{challenge}");
-                assert_eq!(challenge.contains(error), true, "{challenge}");
+                assert!(challenge.contains(error), "{challenge}");
                 assert_eq!(challenge.contains("error="), !error.is_empty(), "{challenge}");
             }
         }
@@ -76,6 +76,8 @@ fn web_pages_and_other_hosts_are_refused() {
     }
     assert_eq!([status(&[("host", "")]), status(&[("host", "a@localhost")]), status(&[("host", "a b")])], [400; 3]);
     assert_eq!(status(&[("origin", "https://agents.example")]), 200);
+    // What stands in the first line counts more than the header.
+    assert_eq!(server.connect(&good).request("GET", "http://evil.example/v1/sessions", &[], b"").status, 403);
     for origin in
         ["https://evil.example", "null", "http://localhost", "http://agents.example", "https://agents.example:8"]
     {

@@ -145,17 +145,30 @@ fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
     let mut connection = server.connect(&good);
     connection.initialize(LEGACY[3]);
     let session = connection.session.clone().unwrap();
-    let _waits = waits_in_a_session(&server, &good);
+    let unmet = waits_in_a_session(&server, &good).session.unwrap();
     server.kill();
     assert_eq!(rows(&world, &[]), Vec::<Value>::new());
     assert!(rows(&world, &["--all"]).iter().all(|row| row["ended_reason"] == "server_stopped"));
     // The socket that was left is nobody's.
     let server = Server::start_with(&world, &[&roster], &args, &[]);
     let mut connection = server.connect(&good);
-    connection.session = Some(session);
+    connection.session = Some(session.clone());
     assert_eq!(connection.ask("tools/list", json!({})).status, 200, "the newer era knows no sessions");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
-    assert_eq!(connection.post(&[], &ping).status, 404, "it has to be begun anew");
+    assert_eq!(connection.post(&[], &ping).status, 200, "a session goes on with the new server");
+    let found = rows(&world, &[]);
+    assert!(found.iter().any(|row| row["protocol"] == LEGACY[3] && row["client_name"] == "test-client"), "{found:#?}");
+    let other = token(&world, "other", &[]);
+    let mut stranger = server.connect(&other);
+    stranger.session = connection.session.clone();
+    assert_eq!(stranger.post(&[], &ping).status, 404, "with its own grant alone");
+    // One that is over does not come back, whether this server has met it or not.
+    assert_eq!(connection.request("DELETE", "/mcp", &[("mcp-session-id", &session)], b"").status, 204);
+    assert_eq!(server.connect(&good).request("DELETE", "/mcp", &[("mcp-session-id", &unmet)], b"").status, 204);
+    for over in [&session, &unmet] {
+        connection.session = Some(over.clone());
+        assert_eq!(connection.post(&[], &ping).status, 404);
+    }
     assert_eq!(connection.get("/v1/sessions/shop/status").status, 200);
     let (code, _) = server.terminate(PATIENCE);
     assert_eq!((code, socket.exists()), (Some(0), false));

@@ -152,6 +152,7 @@ fn reports_and_lists_are_those_of_mcp() {
         "/v1/sessions/shop/status?only=nonsense",
         "/v1/sessions/shop/status?frobnicate=1",
         "/v1/sessions/%07/status",
+        "/v1/sessions/%ff/status",
         "/v1/mcp/sessions?limit=0",
         "/v1/mcp/sessions?state=none",
         "/v1/mcp/sessions?cursor=x",

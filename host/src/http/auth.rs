@@ -19,7 +19,8 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, request: Request, 
     let Some(host) = host.filter(|host| !host.as_str().contains('@')) else {
         return Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host").into_response();
     };
-    if !app.is_ours(host.host()) {
+    let meant = request.uri().authority().unwrap_or(&host);
+    if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
         return Problem::new(StatusCode::FORBIDDEN, "this server is not reached by this Host; see --allow-host")
             .into_response();
     }

@@ -1,6 +1,6 @@
 //! What went wrong, as RFC 9457 has it.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use std::time::Duration;
 pub(super) struct Problem {
     status: StatusCode,
     detail: String,
-    headers: HeaderMap,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     /// A problem of this kind; `detail` says what to do about it.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), headers: HeaderMap::new() }
+        Self { status, detail: detail.into(), headers: Vec::new() }
     }
 
     /// Nothing is there, or nothing that may be seen.
@@ -27,7 +27,7 @@ impl Problem {
     /// The same, with one header more.
     pub fn with(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
-            self.headers.insert(name, value);
+            self.headers.push((name, value));
         }
         self
     }
@@ -44,6 +44,8 @@ impl IntoResponse for Problem {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let problem = json!({ "title": title, "status": self.status.as_u16(), "detail": self.detail });
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        (self.status, kind, self.headers, problem.to_string()).into_response()
+        let mut response = (self.status, kind, problem.to_string()).into_response();
+        response.headers_mut().extend(self.headers);
+        response
     }
 }

@@ -57,6 +57,11 @@ impl Service {
         self.monitor.tick(sight).await
     }
 
+    /// The latest tick that there is, however old it is.
+    pub fn latest(&self, sight: &Sight) -> Option<Arc<Tick>> {
+        self.monitor.latest(sight)
+    }
+
     /// The latest tick, and those that come after it, as somebody sees them.
     ///
     /// # Errors
@@ -109,7 +114,7 @@ impl Service {
     }
 
     /// What it was set up from.
-    pub fn setup(&self) -> &Setup {
+    pub fn setup(&self) -> &Arc<Setup> {
         &self.setup
     }
 

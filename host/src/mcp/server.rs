@@ -246,9 +246,16 @@ impl ServerHandler for Server {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         self.may_look()?;
         // It is in use as long as it listens.
-        let caller = self.connection.callers.of(context.request_context()).await;
-        self.connection.callers.heard(&caller, None);
-        self.subscriptions.listen(&context).await
+        let in_use = async {
+            let caller = self.connection.callers.of(context.request_context()).await;
+            self.connection.callers.heard(&caller, None);
+            std::future::pending::<()>().await;
+            drop(caller);
+        };
+        tokio::select! {
+            told = self.subscriptions.listen(&context) => told,
+            () = in_use => Ok(()),
+        }
     }
 
     async fn subscribe(

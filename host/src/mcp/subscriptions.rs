@@ -64,7 +64,9 @@ impl Subscriptions {
                 // Nothing is to be told, and nobody need look for it.
                 return std::future::pending().await;
             }
-            let mut changes = Changes::begin(&self.service, &self.connection.sight, uris).await?;
+            // The client has its word already, and may have changed something before anybody has looked anew.
+            let known = self.service.latest(&self.connection.sight);
+            let mut changes = Changes::begin(&self.service, &self.connection.sight, uris, known).await?;
             loop {
                 for uri in changes.next().await? {
                     if context.sink().notify_resource_updated(uri).await.is_err() {
@@ -89,7 +91,8 @@ impl Subscriptions {
             let message = format!("there is no resource `{}` to subscribe to", clean(&uri));
             return Err(ErrorData::resource_not_found(message, None));
         }
-        let changes = Changes::begin(&self.service, &self.connection.sight, BTreeSet::from([uri.clone()])).await?;
+        let changes =
+            Changes::begin(&self.service, &self.connection.sight, BTreeSet::from([uri.clone()]), None).await?;
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.contains_key(&uri) {
             return Ok(());
@@ -137,8 +140,15 @@ struct Changes {
 }
 
 impl Changes {
-    async fn begin(service: &Service, sight: &Sight, uris: BTreeSet<String>) -> Result<Self, ErrorData> {
+    /// Those since the tick that is `known`, or from now on.
+    async fn begin(
+        service: &Service,
+        sight: &Sight,
+        uris: BTreeSet<String>,
+        known: Option<Arc<Tick>>,
+    ) -> Result<Self, ErrorData> {
         let (tick, following) = service.follow(sight).await.map_err(ended)?;
+        let tick = known.unwrap_or(tick);
         let watched = uris.into_iter().map(|uri| Watched { told: outline(&tick, &uri), told_at: None, uri }).collect();
         Ok(Self { following, clock: Arc::clone(&service.setup().clock), watched })
     }

@@ -109,6 +109,11 @@ impl Monitor {
         }
     }
 
+    /// The latest tick that there is, as `sight` shows it, however old it is; `None`: there is none yet.
+    pub fn latest(&self, sight: &Sight) -> Option<Arc<Tick>> {
+        self.latest.borrow().as_ref().ok()?.as_ref().map(|tick| sight.of(tick))
+    }
+
     /// The latest tick as `sight` shows it, and those that come after it. While anybody follows, ticks come at the faster pace.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ impl Use {
 }
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 3] = [REGISTRY, CLIENTS, GRANTS];
+const MIGRATIONS: [&str; 4] = [REGISTRY, CLIENTS, GRANTS, TRANSPORT];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -107,6 +107,17 @@ const GRANTS: &str = "
         digest BLOB PRIMARY KEY,
         grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE
     ) STRICT, WITHOUT ROWID;
+";
+
+/// Sessions of the HTTP transport, and how each began.
+const TRANSPORT: &str = "
+    CREATE TABLE transport_session (
+        id BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL,
+        hello TEXT NOT NULL,
+        begun_at_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
 ";
 
 /// The version of the newest schema.

@@ -1,4 +1,5 @@
-//! What is kept on disk: the registry of declared agents, the ledger of clients, grants, the logs, and what running servers
+//! What is kept on disk: the registry of declared agents, the ledger of clients, grants, sessions of the
+//! HTTP transport, the logs, and what running servers
 //! say of themselves.
 
 pub mod audit;
@@ -9,6 +10,7 @@ pub mod lease;
 pub mod log;
 pub mod registry;
 pub mod serving;
+pub mod transport;
 
 pub use database::{Store, StoreError};
 

@@ -1,10 +1,10 @@
 //! The MCP clients: who is connected, and what each has called.
 
 use super::super::app::App;
-use super::{Answer, Asked, Problem, check, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
 use crate::auth::{Admitted, Scope};
 use crate::clients::{self, DEFAULT_LIMIT, ListError, State as Which};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
@@ -42,7 +42,7 @@ async fn list(
     found.map(|found| Json(found).into_response()).map_err(problem)
 }
 
-async fn one(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, Path(id): Path<String>) -> Answer {
+async fn one(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, Named(id): Named) -> Answer {
     check(&admitted, Scope::ClientsRead)?;
     let read = move || {
         let setup = app.service.setup();

@@ -1,9 +1,9 @@
 //! Grants, and ending them: what goes on under one ends at once.
 
 use super::super::app::App;
-use super::{Answer, Asked, Problem, check, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
 use crate::auth::{self, Admitted, Scope};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use axum::routing::{delete, get};
@@ -38,11 +38,7 @@ async fn list(
     found.map(|found| Json(found).into_response()).map_err(unavailable)
 }
 
-async fn revoke(
-    State(app): State<Arc<App>>,
-    Extension(admitted): Extension<Admitted>,
-    Path(id): Path<String>,
-) -> Answer {
+async fn revoke(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, Named(id): Named) -> Answer {
     check(&admitted, Scope::GrantsRevoke)?;
     let write = move || {
         let setup = app.service.setup();

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::auth::{Admitted, Scope};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
@@ -45,6 +45,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
             Problem::new(StatusCode::BAD_REQUEST, crate::text::clean(&error.body_text())).into_response()
         };
         query.map(|Query(query)| Self(query)).map_err(refused)
+    }
+}
+
+/// What stands in the middle of an address.
+struct Named(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let refused = |_| Problem::new(StatusCode::BAD_REQUEST, "the address is no text").into_response();
+        path.map(|Path(name)| Self(name)).map_err(refused)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Sessions and their reports.
 
 use super::super::app::App;
-use super::{Answer, Asked, Problem, check, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
 use crate::auth::{Admitted, Scope};
 use crate::monitor::{Sight, Tick};
 use crate::query::{self, QueryError, micros};
 use crate::report::{self, DEFAULT_LIMIT, Filter, Rendered, View, ViewError};
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -103,7 +103,7 @@ async fn list(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitt
 async fn status(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
-    Path(id): Path<String>,
+    Named(id): Named,
     Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Answer {

@@ -4,7 +4,6 @@ use super::super::answer::Service;
 use super::Body;
 use super::guest::{Guest, House, Refusal, no_room};
 use super::message::{NoMessage, Wish};
-use super::sessions::Session;
 use crate::auth::Admitted;
 use crate::store::clients::EndReason;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -70,7 +69,7 @@ impl Endpoint {
         match *request.method() {
             Method::POST => post(&guest, admitted, request, vec![Box::new(kept)]).await,
             Method::GET => get(&guest, request).await,
-            Method::DELETE => delete(&guest, request.headers()),
+            Method::DELETE => delete(&guest, request.headers()).await,
             _ => Err(Refusal::Method { allow: "POST, GET, DELETE" }),
         }
     }
@@ -145,9 +144,8 @@ async fn post(
     if matches!(wish, Wish::Initialize | Wish::Listen) && request.body().len() > MAX_KEPT {
         return Err(Refusal::TooLarge(MAX_KEPT));
     }
-    let session = session(guest, request.headers_mut())?;
+    let session = session(guest, request.headers_mut()).await?;
     guest.check(&admitted.principal, &wish)?;
-    kept.extend(session.map(|session| Box::new(session.hold()) as _));
     let until = if wish == Wish::Listen {
         kept.push(Box::new(guest.stream()?));
         &guest.gone
@@ -155,6 +153,9 @@ async fn post(
         &guest.over
     };
     let response = ask(guest, request).await;
+    // One from before the server's start is there only now.
+    let session = session.and_then(|id| guest.sessions.get(&id));
+    kept.extend(session.map(|session| Box::new(session.hold()) as _));
     if wish == Wish::Initialize && response.status() == StatusCode::INTERNAL_SERVER_ERROR {
         // Others were faster.
         return Err(no_room());
@@ -167,29 +168,34 @@ async fn post(
 
 /// The stream on which a session hears what it has subscribed to. Without a session nothing is ever pushed.
 async fn get(guest: &Guest, mut request: Request<Bytes>) -> Result<Response<Body>, Refusal> {
-    let session = session(guest, request.headers_mut())?.ok_or(ONLY_POST)?;
-    let kept: Kept = vec![Box::new(session.hold()), Box::new(guest.stream()?)];
+    let id = session(guest, request.headers_mut()).await?.ok_or(ONLY_POST)?;
+    let place = guest.stream()?;
     let response = ask(guest, request).await;
+    let session = guest.sessions.get(&id).ok_or(Refusal::NoSession)?;
+    let kept: Kept = vec![Box::new(session.hold()), Box::new(place)];
     Ok(response.map(|inner| Body::new(inner, Arc::clone(&guest.splicer), session.over(), kept)))
 }
 
 /// Ends a session, as its client wishes.
-fn delete(guest: &Guest, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+async fn delete(guest: &Guest, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
     let id = session_id(headers).ok_or(ONLY_POST)?;
-    guest.sessions.get(id).ok_or(Refusal::NoSession)?;
-    guest.sessions.end(id, EndReason::Closed);
+    if !guest.sessions.close(id).await {
+        return Err(Refusal::NoSession);
+    }
     Ok(response(guest, StatusCode::NO_CONTENT, Bytes::new()))
 }
 
 /// The session that a request names. In the newer era, where there is none, what names one is left out.
-fn session(guest: &Guest, headers: &mut HeaderMap) -> Result<Option<Session>, Refusal> {
-    let Some(id) = session_id(headers) else { return Ok(None) };
-    let session = guest.sessions.get(id);
-    if session.is_none() && headers.get(PROTOCOL_VERSION).is_some_and(|version| version == STATELESS) {
+async fn session(guest: &Guest, headers: &mut HeaderMap) -> Result<Option<String>, Refusal> {
+    let Some(id) = session_id(headers).map(str::to_owned) else { return Ok(None) };
+    if guest.sessions.get(&id).is_some() {
+        return Ok(Some(id));
+    }
+    if headers.get(PROTOCOL_VERSION).is_some_and(|version| version == STATELESS) {
         headers.remove(SESSION_ID);
         return Ok(None);
     }
-    session.ok_or(Refusal::NoSession).map(Some)
+    if guest.sessions.knows(&id).await { Ok(Some(id)) } else { Err(Refusal::NoSession) }
 }
 
 /// A text that is none names no session, and an empty one neither.

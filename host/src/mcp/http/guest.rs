@@ -7,6 +7,7 @@ use super::super::rows::Rows;
 use super::super::server::Server;
 use super::super::splice::Splicer;
 use super::bucket::Bucket;
+use super::memory::Memory;
 use super::message::Wish;
 use super::sessions::Sessions;
 use crate::auth::{Principal, Scope};
@@ -112,7 +113,9 @@ impl Guest {
             callers: Arc::new(Callers::new(Arc::clone(&rows))),
             calls: Arc::new(Semaphore::new(CALLS)),
         };
-        let sessions = Arc::new(Sessions::new(Arc::clone(&house.sessions), Arc::clone(clock), gone.clone()));
+        let memory = Memory::new(Arc::clone(service.setup()), &principal.grant_id);
+        let room = Arc::clone(&house.sessions);
+        let sessions = Arc::new(Sessions::new(room, Arc::clone(clock), gone.clone(), memory.clone()));
         let (for_rmcp, their_rows) = (Arc::clone(service), Arc::clone(&rows));
         // For each session, and for each request of the newer era.
         let server = move || {
@@ -123,6 +126,7 @@ impl Guest {
         // Who may come in at all was decided before.
         let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts().disable_allowed_origins();
         config = config.with_json_response(true).with_sse_retry(None).with_cancellation_token(over.clone());
+        config.session_store = Some(Arc::new(memory));
         Self {
             splicer,
             rmcp: StreamableHttpService::new(server, Arc::clone(&sessions), config),

@@ -2,12 +2,13 @@
 
 use super::super::connection::Connection;
 use super::super::life::{Held, Life};
+use super::memory::Memory;
 use crate::clock::Clock;
 use crate::store::clients::EndReason;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
-use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
+use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
     /// Cancelled when the guest has gone: then its sessions end with it.
     gone: CancellationToken,
+    memory: Memory,
 }
 
 /// One session.
@@ -89,7 +91,7 @@ impl Session {
 
 impl Sessions {
     /// None yet, in a house with `room`.
-    pub fn new(room: Arc<Semaphore>, clock: Arc<dyn Clock>, gone: CancellationToken) -> Self {
+    pub fn new(room: Arc<Semaphore>, clock: Arc<dyn Clock>, gone: CancellationToken, memory: Memory) -> Self {
         let mut inner = LocalSessionManager::default();
         let config = &mut inner.session_config;
         // rmcp would end those, too, that still wait for an answer.
@@ -97,7 +99,7 @@ impl Sessions {
         config.sse_retry = None;
         config.completed_cache_ttl = KEPT;
         config.init_timeout = Some(HANDSHAKE);
-        Self { inner: Arc::new(inner), open: Mutex::default(), room, clock, gone }
+        Self { inner: Arc::new(inner), open: Mutex::default(), room, clock, gone, memory }
     }
 
     /// The session with this id.
@@ -105,14 +107,33 @@ impl Sessions {
         self.all().get(id).cloned()
     }
 
+    /// Whether there is a session of this id, or was when the server before this one ended: rmcp goes on with that one.
+    pub async fn knows(&self, id: &str) -> bool {
+        self.get(id).is_some() || self.memory.knows(id).await
+    }
+
+    /// Ends a session, as its client wishes; `false`: there is none.
+    pub async fn close(&self, id: &str) -> bool {
+        let is_known = self.knows(id).await;
+        self.end(id, EndReason::Closed);
+        if is_known {
+            // It is not begun anew after that.
+            self.memory.forget(id).await;
+        }
+        is_known
+    }
+
     /// Ends a session, if it is there.
     pub fn end(&self, id: &str, reason: EndReason) {
         let ended = self.all().remove_entry(id);
         let Some((id, session)) = ended else { return };
         session.end(reason);
-        let inner = Arc::clone(&self.inner);
+        let (inner, memory) = (Arc::clone(&self.inner), self.memory.clone());
         // It may be busy for as long as a client does not read.
         tokio::spawn(async move {
+            if reason != EndReason::ServerStopped {
+                memory.forget(&id).await;
+            }
             if let Err(error) = inner.close_session(&id).await {
                 tracing::warn!("a session does not close: {error}");
             }
@@ -146,6 +167,15 @@ impl Sessions {
         has_room()
     }
 
+    fn begin(&self) -> Result<Session, SessionError> {
+        if !self.make_room() {
+            return Err(SessionError::Full);
+        }
+        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| SessionError::Full)?;
+        let (life, over) = (Life::new(Arc::clone(&self.clock)), self.gone.child_token());
+        Ok(Session(Arc::new(Inner { life, over, of: OnceLock::new(), _room: room })))
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,19 +186,17 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        if !self.make_room() {
-            return Err(SessionError::Full);
-        }
-        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| SessionError::Full)?;
+        let session = self.begin()?;
         let (id, transport) = self.inner.create_session().await?;
-        let session = Inner {
-            life: Life::new(Arc::clone(&self.clock)),
-            over: self.gone.child_token(),
-            of: OnceLock::new(),
-            _room: room,
-        };
-        self.all().insert(Arc::clone(&id), Session(Arc::new(session)));
+        self.all().insert(Arc::clone(&id), session);
         Ok((id, transport))
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, SessionError> {
+        let session = self.begin()?;
+        let restored = self.inner.restore_session(Arc::clone(&id)).await?;
+        self.all().insert(id, session);
+        Ok(restored)
     }
 
     async fn initialize_session(

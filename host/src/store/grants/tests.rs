@@ -135,7 +135,7 @@ fn a_client_ends_with_its_grant() {
         store.record_client(&client(id, grant), &living, 0).unwrap();
     }
     let seen = |which, now_ms| {
-        let wanted = Wanted { user_id: "ada", which, now_ms, limit: 100, after: None };
+        let wanted = Wanted { user_id: "ada", id: None, which, now_ms, limit: 100, after: None };
         let page = store.clients(wanted, &living).unwrap();
         page.clients.into_iter().map(|client| (client.id, client.ended)).collect::<Vec<_>>()
     };
