@@ -6,7 +6,7 @@ use super::problem::Problem;
 use crate::auth::{Denied, Scope};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use std::sync::Arc;
@@ -42,16 +42,17 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
     };
     let ended = admitted.ended.clone();
     request.extensions_mut().insert(admitted);
-    if request.method() == Method::DELETE {
-        // It may be what ends its own grant, and is told so.
-        return next.run(request).await;
-    }
-    tokio::select! {
+    // What may itself be what ends the grant is told so.
+    let may_be_cut = request.method() != Method::DELETE;
+    let mut response = tokio::select! {
         // What is answered because the grant has ended is no answer.
         biased;
-        () = ended.cancelled() => refusal(Denied::Revoked).into_response(),
+        () = ended.cancelled(), if may_be_cut => refusal(Denied::Revoked).into_response(),
         response = next.run(request) => response,
-    }
+    };
+    // It is for this token's holder alone.
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
 }
 
 /// The only value of a header that stands once.

@@ -3,6 +3,7 @@
 use super::patient::Patient;
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
@@ -12,8 +13,12 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long the head of a request may take to come; a connection that is kept for a next one is closed after that time, too.
-const HEAD: Duration = Duration::from_secs(15);
+/// How long the head of a connection's first request may take to come.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// How long that of each further one may take, the pause before it included. Not a time in which clients ask again and again:
+/// a request that comes as the connection is closed is lost.
+const NEXT: Duration = Duration::from_secs(77);
 
 /// The largest head of a request, bytes.
 const MAX_HEAD: usize = 32 << 10;
@@ -62,10 +67,17 @@ pub(super) fn serve(
         let _place = place;
         let io = TokioIo::new(Patient::new(stream, READS_NOTHING));
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEAD);
-        let mut connection = std::pin::pin!(http.serve_connection(io, TowerToHyperService::new(app)));
+        http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_buf_size(MAX_HEAD);
+        let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
+        let first = asked.clone();
+        let service = service_fn(move |request| {
+            first.cancel();
+            app.call(request)
+        });
+        let mut connection = std::pin::pin!(http.serve_connection(io, service));
         let served = tokio::select! {
             served = connection.as_mut() => served,
+            () = says_nothing(asked) => return,
             () = ending.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
@@ -76,4 +88,11 @@ pub(super) fn serve(
             tracing::debug!("a connection has ended: {error}");
         }
     });
+}
+
+/// Comes back only where nothing was asked in time.
+async fn says_nothing(asked: CancellationToken) {
+    if timeout(FIRST, asked.cancelled()).await.is_ok() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -7,10 +7,12 @@ use super::message::{NoMessage, Wish};
 use crate::auth::Admitted;
 use crate::store::clients::EndReason;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use std::any::Any;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -68,8 +70,14 @@ impl Endpoint {
         let guest = self.guest(admitted)?;
         match *request.method() {
             Method::POST => post(&guest, admitted, request, vec![Box::new(kept)]).await,
-            Method::GET => get(&guest, request).await,
-            Method::DELETE => delete(&guest, request.headers()).await,
+            Method::GET | Method::DELETE => {
+                guest.check(&admitted.principal, &Wish::Other)?;
+                if request.method() == Method::GET {
+                    get(&guest, request).await
+                } else {
+                    delete(&guest, request.headers()).await
+                }
+            }
             _ => Err(Refusal::Method { allow: "POST, GET, DELETE" }),
         }
     }
@@ -144,8 +152,8 @@ async fn post(
     if matches!(wish, Wish::Initialize | Wish::Listen) && request.body().len() > MAX_KEPT {
         return Err(Refusal::TooLarge(MAX_KEPT));
     }
-    let session = session(guest, request.headers_mut()).await?;
     guest.check(&admitted.principal, &wish)?;
+    let session = session(guest, request.headers_mut()).await?;
     let until = if wish == Wish::Listen {
         kept.push(Box::new(guest.stream()?));
         &guest.gone
@@ -204,17 +212,14 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Has rmcp answer. It is not told the token.
-async fn ask(
-    guest: &Guest,
-    mut request: Request<Bytes>,
-) -> Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>> {
+async fn ask(guest: &Guest, mut request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
     request.headers_mut().remove(AUTHORIZATION);
     guest.rmcp.handle(request.map(Full::new)).await
 }
 
 fn no_message(guest: &Guest, error: &NoMessage) -> Response<Body> {
     let mut response = response(guest, StatusCode::BAD_REQUEST, Bytes::from(error.answer().to_string()));
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
