@@ -1,22 +1,23 @@
 //! headcount: who is working in this session, what is each one doing, what does it cost the machine, is it healthy?
 //!
 //! Data flows one way: [`observe`] gathers facts, [`history`] adds how they move, [`judge`] has sandboxed policies make a
-//! verdict of them, [`report`] is the one view of both, and [`cli`] and [`mcp`] show it. [`monitor`] drives this each
-//! second. Nothing further up this list is used by anything further down:
+//! verdict of them, [`report`] is the one view of both, and [`cli`], [`mcp`] and [`http`] show it. [`monitor`] drives this
+//! each second. Nothing further up this list is used by anything further down:
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`cli`], [`mcp`] | surfaces; they decide nothing |
+//! | [`cli`], [`mcp`], [`http`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | `run` | starting agents and standing by them; Linux |
-//! | [`clients`] | the ledger of MCP clients |
+//! | [`clients`], [`auth`] | the ledger of MCP clients; who may: tokens, grants, and ending them |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
-//! | [`store`] | registry, audit log; the door to agents' databases |
+//! | [`store`] | registry, ledger, grants, audit log; the door to agents' databases |
 //! | [`config`], [`names`], [`clock`], [`files`], [`text`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted |
 
+pub mod auth;
 pub mod authoring;
 pub mod cli;
 pub mod clients;
@@ -29,6 +30,7 @@ pub mod files;
 pub mod fuzzing;
 pub mod history;
 pub mod hooks;
+pub mod http;
 pub mod judge;
 pub mod mcp;
 pub mod monitor;

@@ -36,8 +36,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that is no result goes to stderr. rmcp tells session ids at INFO and vanished clients at ERROR: neither is wanted.
-fn start_log(filter: EnvFilter) {
+/// Everything that is no result goes to stderr. rmcp tells session ids at INFO and vanished clients at ERROR: neither is wanted,
+/// unless it is asked for by name.
+fn start_log(mut filter: EnvFilter) {
+    if !filter.to_string().contains("rmcp")
+        && let Ok(none) = "rmcp=off".parse()
+    {
+        filter = filter.add_directive(none);
+    }
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -1,6 +1,6 @@
 //! Waiting until somebody in a session needs somebody, as the command line and MCP clients do it alike.
 
-use crate::monitor::{Ended, Following, Monitor, Seen, Tick};
+use crate::monitor::{Ended, Following, Monitor, Seen, Sight, Tick};
 use crate::observe::facts::Agent;
 use crate::query::{self, QueryError};
 use crate::report::{AttentionReport, Mark, Need, SessionHealth, word};
@@ -63,8 +63,8 @@ impl Waiting {
     ///
     /// # Errors
     /// When there is no such session, or nobody looks.
-    pub async fn begin(monitor: &Monitor, asked: &str, since: Option<Mark>) -> Result<Self, QueryError> {
-        let (tick, following) = monitor.follow().await?;
+    pub async fn begin(monitor: &Monitor, sight: &Sight, asked: &str, since: Option<Mark>) -> Result<Self, QueryError> {
+        let (tick, following) = monitor.follow(sight).await?;
         let last = Arc::clone(query::find(&tick, asked)?);
         let known = since.unwrap_or_else(|| last.standing().quiet_mark());
         Ok(Self { following, last, known, left: Vec::new(), missing: Vec::new(), absent: 0 })

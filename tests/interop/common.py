@@ -22,6 +22,12 @@ def environment():
     return dict(os.environ)
 
 
+def over_http():
+    """The address and the token of a server that runs already; None: one is started, over stdio."""
+    address = os.environ.get("MCP_URL")
+    return address and (address, os.environ["MCP_TOKEN"])
+
+
 def check_answer(tools, name, structured):
     """The structured answer is what the tool's output schema says."""
     assert structured is not None, f"{name} gave no structured content"

@@ -1,18 +1,24 @@
-"""fastmcp's client calls every tool. Usage: fastmcp_client.py HEADCOUNT"""
+"""fastmcp's client calls every tool. Usage: [MCP_URL=… MCP_TOKEN=…] fastmcp_client.py HEADCOUNT"""
 import asyncio
 import sys
 
-from common import check_answer, check_status, environment, stand_in
+from common import check_answer, check_status, environment, over_http, stand_in
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 
 headcount = sys.argv[1]
 
 
+def transport():
+    if not over_http():
+        return StdioTransport(command=headcount, args=["serve"], env=environment())
+    url, token = over_http()
+    return StreamableHttpTransport(url, auth=token)
+
+
 async def main(pid):
-    transport = StdioTransport(command=headcount, args=["serve"], env=environment())
-    async with Client(transport) as client:
+    async with Client(transport()) as client:
         tools = {tool.name: tool.output_schema for tool in await client.list_tools()}
 
         async def call(name, arguments):

@@ -1,21 +1,31 @@
-"""The MCP Python SDK calls every tool. Usage: python_sdk.py HEADCOUNT legacy|auto"""
+"""The MCP Python SDK calls every tool. Usage: [MCP_URL=… MCP_TOKEN=…] python_sdk.py HEADCOUNT legacy|auto"""
 import asyncio
 import json
 import sys
 
 import mcp
-from common import check_answer, check_status, environment, stand_in
+import httpx2
+from common import check_answer, check_status, environment, over_http, stand_in
 from mcp import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 headcount, mode = sys.argv[1], sys.argv[2]
 
 
+def server():
+    if not over_http():
+        return StdioServerParameters(command=headcount, args=["serve"], env=environment())
+    url, token = over_http()
+    client = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    return streamable_http_client(url, http_client=client)
+
+
 async def main(pid):
-    server = StdioServerParameters(command=headcount, args=["serve"], env=environment())
-    async with mcp.Client(server, mode=mode) as client:
+    async with mcp.Client(server(), mode=mode) as client:
         listed = (await client.list_tools()).tools
         tools = {tool.name: tool.output_schema for tool in listed}
-        assert set(tools) == {"get_session_status", "list_sessions", "wait_for_attention", "register_agent", "unregister_agent"}, tools
+        names = {"get_session_status", "list_sessions", "list_clients", "wait_for_attention", "register_agent", "unregister_agent"}
+        assert set(tools) == names, tools
         assert all(tool.annotations is not None and tool.title for tool in listed)
 
         async def call(name, arguments, **more):
@@ -32,6 +42,8 @@ async def main(pid):
 
         sessions = (await call("list_sessions", {}))["sessions"]
         assert any(s["session_id"] == "interop" for s in sessions), sessions
+        clients = (await call("list_clients", {}))["sessions"]
+        assert clients[0]["transport"] == ("http" if over_http() else "stdio"), clients
         report = await call("get_session_status", {"session_id": "interop"}, progress_callback=progress)
         check_status(report, pid)
         assert [s[0] for s in steps] == sorted({s[0] for s in steps}) and len(steps) >= 3, steps

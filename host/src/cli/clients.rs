@@ -27,7 +27,7 @@ pub struct Args {
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let state = if args.all { State::All } else { State::Active };
     let asked = Asked { state, limit: args.limit, cursor: args.cursor.clone() };
-    let found = clients::list(&setup.store, &setup.dirs.state, &setup.user, &asked)?;
+    let found = clients::list(&setup.store, &setup.dirs.state, &*setup.clock, &setup.user, &asked)?;
     if args.json {
         printer::json(&found)?;
     } else if found.sessions.is_empty() {

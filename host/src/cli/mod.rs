@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod grants;
 mod hook;
 mod policy;
 mod printer;
@@ -16,6 +17,7 @@ mod sessions;
 mod stand_in;
 mod status;
 mod table;
+mod token;
 mod wait;
 mod work;
 
@@ -59,11 +61,17 @@ enum Command {
     Sessions(sessions::Args),
     /// Lists the MCP clients of headcount: who is connected, and what each has called
     Clients(clients::Args),
+    /// Lists who may use your servers, or ends that
+    #[command(subcommand)]
+    Grants(grants::Command),
+    /// Makes, lists or ends tokens to use your servers with
+    #[command(subcommand)]
+    Token(token::Command),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
     Demo(demo::Args),
     /// Says what can be seen on this machine, what not, and what would help
     Doctor(doctor::Args),
-    /// Serves MCP over stdin and stdout
+    /// Serves MCP over stdin and stdout, or over HTTP
     Serve(serve::Args),
     /// Starts an agent and stands by it: registered, its end recorded, and started again if so wanted
     Run(run::Args),
@@ -110,6 +118,8 @@ impl Cli {
             Command::Wait(args) => wait::run(setup()?, args),
             Command::Sessions(args) => sessions::run(&setup()?, &args),
             Command::Clients(args) => clients::run(&setup()?, &args),
+            Command::Grants(command) => grants::run(&setup()?, &command),
+            Command::Token(command) => token::run(&setup()?, command),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),

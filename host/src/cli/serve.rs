@@ -1,10 +1,18 @@
-//! `headcount serve`: MCP over stdin and stdout.
+//! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
+use crate::auth::Gate;
+use crate::http::{self, Doors};
 use crate::mcp;
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end of what was cut is waited for.
+const END: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -14,21 +22,52 @@ pub struct Args {
     /// Do not start with a policy that cannot be loaded
     #[arg(long)]
     strict: bool,
+    /// Serve HTTP at this address instead, for whoever has a token (`headcount token create`)
+    #[arg(long, value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
+    /// Serve HTTP at this socket
+    #[arg(long, value_name = "PATH")]
+    unix: Option<PathBuf>,
+    /// Listen also where other machines can reach it: a proxy stands before it that speaks TLS with them
+    #[arg(long, requires = "http")]
+    behind_proxy: bool,
+    /// Serve requests for this host name, too, as a proxy may send them; may be given several times
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// Serve requests of web pages of this origin, such as https://example.org; may be given several times
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
 }
 
 pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     let setup = setup.strict(args.strict);
-    if std::io::stdin().is_terminal() {
+    let over_http = args.http.is_some() || args.unix.is_some();
+    if !over_http && std::io::stdin().is_terminal() {
         anstream::eprintln!("headcount serves MCP on stdin and stdout, and waits for a client; Ctrl-C ends it.");
     }
     if args.strict {
         // Once before anybody is answered; what was compiled is kept for the second time.
         setup.judge()()?;
     }
+    let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(mcp::serve_stdio(service))?;
-    // A read of stdin that is still waiting would keep the runtime from ending.
-    runtime.shutdown_background();
+    if over_http {
+        let doors = Doors {
+            address: args.http,
+            socket: args.unix,
+            behind_proxy: args.behind_proxy,
+            hosts: args.allow_host,
+            origins: args.allow_origin,
+        };
+        let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
+        runtime.block_on(http::serve(service, Gate::open(store, clock), doors, opened))?;
+        // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
+        runtime.shutdown_timeout(END);
+    } else {
+        runtime.block_on(mcp::serve_stdio(service))?;
+        // A read of stdin that is still waiting would keep the runtime from ending.
+        runtime.shutdown_background();
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use super::{Noted, note, printer};
 use crate::config::Span;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, Sight};
 use crate::query::{self, QueryError};
 use crate::report::{self, Mark};
 use crate::setup::{Rosters, Setup};
@@ -78,7 +78,7 @@ async fn wait(setup: &Arc<Setup>, args: &Args) -> anyhow::Result<Option<Waited>>
     let watcher = move || for_thread.watcher(Rosters { files, given: None });
     let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
     let needed = async {
-        let mut waiting = Waiting::begin(&monitor, &args.session, args.since.clone()).await?;
+        let mut waiting = Waiting::begin(&monitor, &Sight::All, &args.session, args.since.clone()).await?;
         let in_time = tokio::time::timeout(args.timeout.0, waiting.until_needed()).await;
         match in_time {
             Ok(waited) => Ok(Some(waited?)),

@@ -19,7 +19,7 @@ const GATHER: Duration = Duration::from_millis(500);
 const MOST_WAITING: usize = 10_000;
 
 /// What is kept of a client's own words, in characters.
-const LONGEST: usize = 128;
+pub const LONGEST: usize = 128;
 
 /// A client that has just connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -244,7 +244,7 @@ mod tests {
 
     /// What others see.
     fn seen(state: &Path) -> Vec<Client> {
-        let wanted = Wanted { user_id: "ada", which: Which::All, limit: 100, after: None };
+        let wanted = Wanted { user_id: "ada", id: None, which: Which::All, now_ms: 0, limit: 100, after: None };
         Store::at(state).clients(wanted, &lease::living(state).unwrap()).unwrap().clients
     }
 

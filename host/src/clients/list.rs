@@ -1,6 +1,7 @@
 //! Asking for the list.
 
-use super::view::{Clients, clients};
+use super::view::{ClientRow, Clients, clients};
+use crate::clock::Clock;
 use crate::store::clients::{Cursor, Wanted, Which};
 use crate::store::{Store, StoreError, lease};
 use schemars::JsonSchema;
@@ -55,7 +56,13 @@ pub enum ListError {
 ///
 /// # Errors
 /// What was asked for makes no sense, or nothing can be read.
-pub fn list(store: &Store, state: &Path, user_id: &str, asked: &Asked) -> Result<Clients, ListError> {
+pub fn list(
+    store: &Store,
+    state: &Path,
+    clock: &dyn Clock,
+    user_id: &str,
+    asked: &Asked,
+) -> Result<Clients, ListError> {
     if !(1..=MAX_LIMIT).contains(&asked.limit) {
         return Err(ListError::Invalid(format!("limit is {}; it can be 1 to {MAX_LIMIT}", asked.limit)));
     }
@@ -68,6 +75,23 @@ pub fn list(store: &Store, state: &Path, user_id: &str, asked: &Asked) -> Result
         State::Ended => Which::Ended,
         State::All => Which::All,
     };
-    let wanted = Wanted { user_id, which, limit: asked.limit, after: after.as_ref() };
+    let now_ms = clock.now().unix_ms;
+    let wanted = Wanted { user_id, id: None, which, now_ms, limit: asked.limit, after: after.as_ref() };
     Ok(clients(&store.clients(wanted, &lease::living(state)?)?))
+}
+
+/// One client of a user's, also where it has ended; `None`: the user has no such client.
+///
+/// # Errors
+/// Nothing can be read.
+pub fn one(
+    store: &Store,
+    state: &Path,
+    clock: &dyn Clock,
+    user_id: &str,
+    id: &str,
+) -> Result<Option<ClientRow>, ListError> {
+    let wanted =
+        Wanted { user_id, id: Some(id), which: Which::All, now_ms: clock.now().unix_ms, limit: 1, after: None };
+    Ok(clients(&store.clients(wanted, &lease::living(state)?)?).sessions.pop())
 }

@@ -2,12 +2,12 @@
 //! client, touch it at each call and end it, and ask for the list.
 //!
 //! Whether a client has ended is derived, not only told: a server that is killed ends nothing, so each server has a lease for
-//! as long as it lives, and what it has not ended is over with it.
+//! as long as it lives, and what it has not ended is over with it. So is, with its grant, what worked under one.
 
 mod ledger;
 mod list;
 mod view;
 
-pub use ledger::{Ledger, LedgerError, NewClient};
-pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, list};
+pub use ledger::{LONGEST, Ledger, LedgerError, NewClient};
+pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, list, one};
 pub use view::{ClientRow, Clients};

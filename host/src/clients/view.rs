@@ -52,7 +52,7 @@ pub struct ClientRow {
     pub ended: bool,
     /// When, RFC 3339 in UTC.
     pub ended_at: Option<String>,
-    /// `closed` by the client, or `server_stopped`.
+    /// `closed` by the client, `server_stopped`, `grant_revoked` or `grant_expired`.
     pub ended_reason: Option<&'static str>,
 }
 

@@ -126,6 +126,9 @@ pub struct Kind {
 pub struct Clients {
     /// For how long clients that have ended are remembered, since they were heard last.
     pub keep: Span,
+    /// A client over HTTP that was not heard for so long, and has no call or stream open, has ended (at least 1 s).
+    #[schemars(extend("x-least" = "1s"))]
+    pub idle: Span,
 }
 
 /// The audit log of status queries.
@@ -182,7 +185,7 @@ impl Default for Sampling {
 
 impl Default for Clients {
     fn default() -> Self {
-        Self { keep: Span::from_millis(30 * 24 * 60 * 60 * 1000) }
+        Self { keep: Span::from_millis(30 * 24 * 60 * 60 * 1000), idle: Span::from_millis(30 * 60 * 1000) }
     }
 }
 

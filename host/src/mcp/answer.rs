@@ -1,7 +1,7 @@
 //! What all tools answer from: the latest tick, each report written out once.
 
 use crate::clients::Ledger;
-use crate::monitor::{Ended, Following, Monitor, Seen, Tick};
+use crate::monitor::{Ended, Following, Monitor, Seen, Sight, Tick};
 use crate::query::QueryError;
 use crate::report::{self, Mark, Rendered, View};
 use crate::setup::{Rosters, Setup, SetupError};
@@ -23,7 +23,8 @@ pub struct Service {
 /// The reports of one tick that somebody has asked for.
 #[derive(Default)]
 struct Written {
-    tick: Option<Arc<Tick>>,
+    /// When it began, which tells it from all others, however much of it somebody sees.
+    begun: Option<Duration>,
     reports: HashMap<(String, View), Arc<Rendered>>,
 }
 
@@ -48,28 +49,33 @@ impl Service {
         Ok(Self { setup, monitor, audit, ledger, written: Mutex::default() })
     }
 
-    /// The latest tick.
+    /// The latest tick, as somebody sees it.
     ///
     /// # Errors
     /// When nobody looks any more.
-    pub async fn tick(&self) -> Result<Arc<Tick>, Ended> {
-        self.monitor.tick().await
+    pub async fn tick(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
+        self.monitor.tick(sight).await
     }
 
-    /// The latest tick, and those that come after it.
+    /// The latest tick that there is, however old it is.
+    pub fn latest(&self, sight: &Sight) -> Option<Arc<Tick>> {
+        self.monitor.latest(sight)
+    }
+
+    /// The latest tick, and those that come after it, as somebody sees them.
     ///
     /// # Errors
     /// When nobody looks any more.
-    pub async fn follow(&self) -> Result<(Arc<Tick>, Following), Ended> {
-        self.monitor.follow().await
+    pub async fn follow(&self, sight: &Sight) -> Result<(Arc<Tick>, Following), Ended> {
+        self.monitor.follow(sight).await
     }
 
     /// One who waits until somebody in a session needs somebody.
     ///
     /// # Errors
     /// When there is no such session, or nobody looks any more.
-    pub async fn wait(&self, session: &str, since: Option<Mark>) -> Result<Waiting, QueryError> {
-        Waiting::begin(&self.monitor, session, since).await
+    pub async fn wait(&self, sight: &Sight, session: &str, since: Option<Mark>) -> Result<Waiting, QueryError> {
+        Waiting::begin(&self.monitor, sight, session, since).await
     }
 
     /// Has the next answer look anew.
@@ -82,7 +88,7 @@ impl Service {
     ///
     /// # Errors
     /// When the report cannot be written as JSON, which would be a defect.
-    pub async fn report(&self, tick: &Arc<Tick>, seen: &Arc<Seen>, view: View) -> anyhow::Result<(u64, Arc<Rendered>)> {
+    pub async fn report(&self, tick: &Tick, seen: &Arc<Seen>, view: View) -> anyhow::Result<(u64, Arc<Rendered>)> {
         let age = u64::try_from(self.monitor.age(tick).as_millis()).unwrap_or(u64::MAX);
         let key = (seen.facts.session.id.clone(), view);
         if let Some(report) = self.written(tick).reports.get(&key) {
@@ -99,16 +105,16 @@ impl Service {
     }
 
     /// What has been written of this tick; what was written of another one is forgotten.
-    fn written(&self, tick: &Arc<Tick>) -> MutexGuard<'_, Written> {
+    fn written(&self, tick: &Tick) -> MutexGuard<'_, Written> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if !written.tick.as_ref().is_some_and(|t| Arc::ptr_eq(t, tick)) {
-            *written = Written { tick: Some(Arc::clone(tick)), reports: HashMap::new() };
+        if written.begun != Some(tick.begun) {
+            *written = Written { begun: Some(tick.begun), reports: HashMap::new() };
         }
         written
     }
 
     /// What it was set up from.
-    pub fn setup(&self) -> &Setup {
+    pub fn setup(&self) -> &Arc<Setup> {
         &self.setup
     }
 

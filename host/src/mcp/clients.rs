@@ -36,10 +36,10 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>) -> Done
         limit: arguments.limit.unwrap_or(DEFAULT_LIMIT),
         cursor: arguments.cursor,
     };
-    let service = Arc::clone(&server.service);
+    let (service, user) = (Arc::clone(&server.service), server.connection.user.clone());
     let list = move || {
         let setup = service.setup();
-        clients::list(&setup.store, &setup.dirs.state, &setup.user, &asked)
+        clients::list(&setup.store, &setup.dirs.state, &*setup.clock, &user, &asked)
     };
     let found = tokio::task::spawn_blocking(list).await;
     match found {

@@ -4,10 +4,14 @@ mod answer;
 mod arguments;
 mod callers;
 mod clients;
+mod connection;
+pub mod http;
+mod life;
 mod outflow;
 mod presence;
 mod register;
 mod resources;
+mod rows;
 mod server;
 mod sessions;
 mod splice;
@@ -18,11 +22,14 @@ mod wait;
 
 pub use answer::Service;
 
+use crate::clients::NewClient;
 use crate::store::clients::EndReason;
+use connection::Connection;
 use outflow::{Outflow, Told};
-use presence::{Presence, WhileHere};
+use presence::WhileHere;
 use rmcp::ServiceExt as _;
 use rmcp::service::QuitReason;
+use rows::Rows;
 use server::Server;
 use splice::{Splicer, SplicingWriter};
 use std::sync::Arc;
@@ -37,14 +44,16 @@ const UNTAKEN: Duration = Duration::from_secs(2);
 /// When the handshake fails in a way that ends the connection.
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
-    let (here, presence) = Presence::new();
-    let server = Server::new(Arc::new(service), Arc::clone(&splicer), presence.clone());
-    let callers = server.callers();
+    let user = service.setup().user.clone();
+    let common = NewClient { user_id: user.clone(), transport: "stdio", ..NewClient::default() };
+    let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(&service.setup().clock), common));
+    let connection = Arc::new(Connection::stdio(user, Arc::clone(&splicer), Arc::clone(&rows)));
+    let server = Server::new(Arc::new(service), Arc::clone(&connection));
     widen_pipe();
     let (input, output) = rmcp::transport::stdio_pipes();
     let outflow = Arc::new(Outflow::default());
     let output = Told::new(output, Arc::clone(&outflow));
-    let pipes = (WhileHere::new(input, here), SplicingWriter::new(output, splicer));
+    let pipes = (WhileHere::new(input, connection.gone.clone()), SplicingWriter::new(output, splicer));
     let running = match server.serve(pipes).await {
         Ok(running) => running,
         // A client that leaves before it has said anything wanted nothing.
@@ -57,7 +66,7 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
         end.cancel();
     });
     let deserted = async {
-        presence.gone().await;
+        connection.gone.cancelled().await;
         outflow.is_stuck_for(UNTAKEN).await;
     };
     let quit = tokio::select! {
@@ -68,7 +77,9 @@ pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
         }
     };
     let stopped = !matches!(quit, Ok(QuitReason::Closed));
-    callers.end(if stopped { EndReason::ServerStopped } else { EndReason::Closed });
+    let reason = if stopped { EndReason::ServerStopped } else { EndReason::Closed };
+    connection.callers.end(reason);
+    rows.end_all(reason);
     quit?;
     Ok(())
 }
@@ -85,7 +96,7 @@ fn widen_pipe() {
 fn widen_pipe() {}
 
 /// Waits until a signal asks the program to end, so that what is still to be written is written.
-async fn asked_to_end() {
+pub(crate) async fn asked_to_end() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

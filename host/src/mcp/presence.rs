@@ -4,41 +4,20 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::watch;
-
-/// The client's side; it has gone when this is dropped.
-#[derive(Debug)]
-pub struct Here(#[expect(dead_code, reason = "being there is all it does")] watch::Sender<()>);
-
-/// Tells when the client has gone.
-#[derive(Debug, Clone)]
-pub struct Presence(watch::Receiver<()>);
-
-impl Presence {
-    /// A client that is there, and how to tell.
-    pub fn new() -> (Here, Self) {
-        let (here, presence) = watch::channel(());
-        (Here(here), Self(presence))
-    }
-
-    /// Waits until the client has gone.
-    pub async fn gone(&self) {
-        let mut presence = self.0.clone();
-        while presence.changed().await.is_ok() {}
-    }
-}
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What a client sends; it has gone when nothing more can come.
 #[derive(Debug)]
 pub struct WhileHere<R> {
     inner: R,
-    here: Option<Here>,
+    /// Tells that the client has gone when it is dropped.
+    here: Option<DropGuard>,
 }
 
 impl<R> WhileHere<R> {
-    /// The client that speaks through `inner`.
-    pub fn new(inner: R, here: Here) -> Self {
-        Self { inner, here: Some(here) }
+    /// The client that speaks through `inner`; `gone` is cancelled when it has gone.
+    pub fn new(inner: R, gone: CancellationToken) -> Self {
+        Self { inner, here: Some(gone.drop_guard()) }
     }
 }
 
@@ -61,12 +40,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_has_gone_when_all_that_it_said_was_read() {
-        let (here, presence) = Presence::new();
-        let mut input = WhileHere::new(&b"hello"[..], here);
+        let gone = CancellationToken::new();
+        let mut input = WhileHere::new(&b"hello"[..], gone.clone());
         let mut word = [0; 5];
         input.read_exact(&mut word).await.unwrap();
-        assert!(presence.0.has_changed().is_ok(), "there may be more");
+        assert!(!gone.is_cancelled(), "there may be more");
         assert_eq!(input.read(&mut word).await.unwrap(), 0);
-        presence.gone().await;
+        assert!(gone.is_cancelled());
     }
 }

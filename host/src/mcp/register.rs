@@ -3,6 +3,7 @@
 use super::arguments::parse;
 use super::server::{Done, Server, client};
 use super::tools::Tool;
+use crate::monitor::Sight;
 use crate::names::{AgentName, SessionId};
 use crate::registering::{self, Declaration};
 use crate::store::audit::Outcome;
@@ -76,6 +77,9 @@ pub(super) async fn register(
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
     let session = Some(arguments.session_id.to_string());
+    if let Err(message) = may_declare(server, &arguments.session_id).await {
+        return Done::failed(Outcome::Denied, session, message);
+    }
     let declaration = Declaration {
         session_id: arguments.session_id.clone(),
         agent_name: arguments.agent_name,
@@ -110,6 +114,9 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
     let session = Some(arguments.session_id.to_string());
+    if let Err(message) = may_declare(server, &arguments.session_id).await {
+        return Done::failed(Outcome::Denied, session, message);
+    }
     let service = Arc::clone(&server.service);
     let done = tokio::task::spawn_blocking(move || {
         service.setup().store.unregister(&arguments.session_id, &arguments.agent_name)
@@ -121,4 +128,19 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
         Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
         Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
     }
+}
+
+/// Whether the client may declare agents of this session. The registry is the user's whose server this is; and whoever declares
+/// an agent of a session that they do not see would see all of it then.
+async fn may_declare(server: &Server, session: &SessionId) -> Result<(), String> {
+    if server.connection.user != server.service.setup().user {
+        return Err("agents are declared by the user of this server alone".to_owned());
+    }
+    if server.connection.sight == Sight::All {
+        return Ok(());
+    }
+    let all = server.service.tick(&Sight::All).await.map_err(|error| error.to_string())?;
+    let is_hidden =
+        all.session(session.as_str()).is_some() && server.connection.sight.of(&all).session(session.as_str()).is_none();
+    if is_hidden { Err("this session_id cannot be used; choose another".to_owned()) } else { Ok(()) }
 }

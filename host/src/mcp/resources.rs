@@ -1,7 +1,6 @@
 //! Sessions as resources: `headcount://session/{id}` is the report of one, as JSON.
 
-use super::answer::Service;
-use super::server::Done;
+use super::server::{Done, Server};
 use crate::names::SessionId;
 use crate::query::{self, QueryError};
 use crate::report::{self, MAX_LIMIT, Rendered, View, word};
@@ -21,8 +20,8 @@ pub(super) fn session_of(uri: &str) -> Option<&str> {
 }
 
 /// All sessions.
-pub(super) async fn list(service: &Service) -> Result<ListResourcesResult, ErrorData> {
-    let tick = service.tick().await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+pub(super) async fn list(server: &Server) -> Result<ListResourcesResult, ErrorData> {
+    let tick = server.tick().await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources).sessions;
     let resource = |row: report::SessionRow| {
         let agents = if row.agent_count == 1 { "1 agent".to_owned() } else { format!("{} agents", row.agent_count) };
@@ -47,7 +46,7 @@ pub(super) fn template() -> ResourceTemplate {
 }
 
 /// One session's report.
-pub(super) async fn read(service: &Service, uri: String) -> Done<Result<ReadResourceResult, ErrorData>> {
+pub(super) async fn read(server: &Server, uri: String) -> Done<Result<ReadResourceResult, ErrorData>> {
     let failed = |outcome, session, error| Done {
         result: Err(error),
         tick: None,
@@ -61,7 +60,7 @@ pub(super) async fn read(service: &Service, uri: String) -> Done<Result<ReadReso
         return failed(Outcome::Invalid, None, ErrorData::resource_not_found(message, None));
     };
     let session = Some(id.to_owned());
-    let tick = match service.tick().await {
+    let tick = match server.tick().await {
         Ok(tick) => tick,
         Err(error) => return failed(Outcome::Failed, session, ErrorData::internal_error(error.to_string(), None)),
     };
@@ -70,9 +69,9 @@ pub(super) async fn read(service: &Service, uri: String) -> Done<Result<ReadReso
             query::find(&tick, id).err().as_ref().map_or_else(|| format!("`{id}` is a name"), QueryError::to_string);
         return failed(Outcome::NotFound, session, ErrorData::resource_not_found(why, None));
     };
-    let started = service.steady();
+    let started = server.service.steady();
     let all = View { limit: MAX_LIMIT, ..View::default() };
-    let (age_ms, rendered) = match service.report(&tick, seen, all).await {
+    let (age_ms, rendered) = match server.service.report(&tick, seen, all).await {
         Ok(written) => written,
         Err(error) => return failed(Outcome::Failed, session, ErrorData::internal_error(error.to_string(), None)),
     };
@@ -81,7 +80,7 @@ pub(super) async fn read(service: &Service, uri: String) -> Done<Result<ReadReso
         result: Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(JSON)])),
         agents: rendered.agents,
         outcome: if rendered.partial { Outcome::Partial } else { Outcome::Ok },
-        report: service.steady().saturating_sub(started),
+        report: server.service.steady().saturating_sub(started),
         session,
         tick: Some(Arc::clone(&tick)),
     }

@@ -1,16 +1,17 @@
 //! The server side of the protocol: capabilities, the list of tools, and calls handed to them.
 
 use super::answer::Service;
-use super::callers::{Call, Callers};
-use super::presence::Presence;
-use super::splice::Splicer;
+use super::callers::Call;
+use super::connection::Connection;
+use super::http::Session;
 use super::subscriptions::Subscriptions;
 use super::tools::Tool;
 use super::{clients, register, resources, sessions, status, wait};
-use crate::monitor::Tick;
+use crate::auth::Scope;
+use crate::monitor::{Ended, Tick};
 use crate::query::micros;
 use crate::report::clean;
-use crate::store::audit::{AuditLine, Outcome, Transport};
+use crate::store::audit::{AuditLine, Outcome};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
     InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
@@ -34,10 +35,8 @@ const NO_TOOL: &str = "unknown tool";
 #[derive(Clone)]
 pub struct Server {
     pub(super) service: Arc<Service>,
-    pub(super) splicer: Arc<Splicer>,
-    pub(super) presence: Presence,
+    pub(super) connection: Arc<Connection>,
     subscriptions: Arc<Subscriptions>,
-    callers: Arc<Callers>,
 }
 
 /// What a call came to: the answer, and what the audit log is told of it.
@@ -77,18 +76,18 @@ impl Done {
 
 impl Server {
     /// A server for one connection.
-    pub fn new(service: Arc<Service>, splicer: Arc<Splicer>, presence: Presence) -> Self {
-        let subscriptions = Arc::new(Subscriptions::new(Arc::clone(&service), presence.clone()));
-        let callers = Arc::new(Callers::new(service.ledger(), service.setup().user.clone()));
-        Self { service, splicer, presence, subscriptions, callers }
-    }
-
-    /// Who speaks on this connection.
-    pub fn callers(&self) -> Arc<Callers> {
-        Arc::clone(&self.callers)
+    pub fn new(service: Arc<Service>, connection: Arc<Connection>) -> Self {
+        let subscriptions = Arc::new(Subscriptions::new(Arc::clone(&service), Arc::clone(&connection)));
+        Self { service, connection, subscriptions }
     }
 
     async fn call(&self, tool: Tool, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Done {
+        if let Err(message) = self.connection.check(tool.scope()) {
+            return Done::failed(Outcome::Denied, None, message);
+        }
+        let Ok(_place) = self.connection.calls.try_acquire() else {
+            return Done::failed(Outcome::Failed, None, "too many calls are under way; wait for one to end");
+        };
         match tool {
             Tool::GetSessionStatus => status::call(self, request.arguments, context).await,
             Tool::ListSessions => sessions::call(self, request.arguments).await,
@@ -99,12 +98,22 @@ impl Server {
         }
     }
 
+    /// The latest tick, as the client sees it.
+    pub(super) async fn tick(&self) -> Result<Arc<Tick>, Ended> {
+        self.service.tick(&self.connection.sight).await
+    }
+
+    /// Whether the client may see sessions.
+    fn may_look(&self) -> Result<(), ErrorData> {
+        self.connection.check(Scope::StatusRead).map_err(|message| ErrorData::invalid_request(message, None))
+    }
+
     /// Notes that a client was heard, without keeping its answer.
     fn heard(&self, context: RequestContext<RoleServer>) {
-        let callers = Arc::clone(&self.callers);
+        let connection = Arc::clone(&self.connection);
         tokio::spawn(async move {
-            let caller = callers.of(&context).await;
-            callers.heard(&caller, None);
+            let caller = connection.callers.of(&context).await;
+            connection.callers.heard(&caller, None);
         });
     }
 
@@ -113,9 +122,9 @@ impl Server {
         let total = self.service.steady().saturating_sub(started);
         self.service.note(AuditLine {
             unix_ms: self.service.unix_ms(),
-            principal: self.service.setup().user.clone(),
+            principal: self.connection.user.clone(),
             client: client(context),
-            transport: Transport::Stdio,
+            transport: self.connection.transport,
             tool: what.into(),
             session: done.session,
             outcome: done.outcome,
@@ -147,10 +156,19 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let said = self.negotiate_initialize(&hello)?;
-        if self.callers.introduce(&hello.client_info, &said.protocol_version) {
+        let callers = &self.connection.callers;
+        if callers.introduce(&hello.client_info, &said.protocol_version) {
             context.peer.set_peer_info(hello);
         }
-        self.heard(context);
+        match context.extensions.get::<Session>() {
+            // Whoever lists clients finds it from now on.
+            Some(session) => {
+                session.is_of(&self.connection);
+                let caller = callers.of(&context).await;
+                callers.heard(&caller, None);
+            }
+            None => self.heard(context),
+        }
         Ok(said)
     }
 
@@ -170,13 +188,13 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = Tool::named(&request.name) else {
-            let caller = self.callers.of(&context).await;
-            self.callers.heard(&caller, Some(Call { tool: NO_TOOL, failed: true, registered: false }));
+            let caller = self.connection.callers.of(&context).await;
+            self.connection.callers.heard(&caller, Some(Call { tool: NO_TOOL, failed: true, registered: false }));
             let names = Tool::ALL.map(Tool::name).join(", ");
             let message = format!("there is no tool `{}`; there are {names}", clean(&request.name));
             return Err(ErrorData::invalid_params(message, None));
         };
-        let (started, from) = (self.service.steady(), self.callers.of(&context));
+        let (started, from) = (self.service.steady(), self.connection.callers.of(&context));
         let asked = request.arguments.as_ref().and_then(|a| a.get("session_id")?.as_str()).map(clean);
         let answer = async {
             tokio::select! {
@@ -188,7 +206,7 @@ impl ServerHandler for Server {
         let (caller, done) = tokio::join!(from, answer);
         let failed = !matches!(done.outcome, Outcome::Ok | Outcome::Partial);
         let registered = tool == Tool::RegisterAgent && !failed;
-        self.callers.heard(&caller, Some(Call { tool: tool.name(), failed, registered }));
+        self.connection.callers.heard(&caller, Some(Call { tool: tool.name(), failed, registered }));
         Ok(self.noted(tool.name(), &context, started, done).into())
     }
 
@@ -197,7 +215,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(&self.service).await
+        self.may_look()?;
+        resources::list(self).await
     }
 
     async fn list_resource_templates(
@@ -213,9 +232,10 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        self.may_look()?;
         let started = self.service.steady();
         self.heard(context.clone());
-        let done = resources::read(&self.service, request.uri).await;
+        let done = resources::read(self, request.uri).await;
         self.noted("resources/read", &context, started, done).map(Into::into)
     }
 
@@ -224,7 +244,18 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.subscriptions.listen(&context).await
+        self.may_look()?;
+        // It is in use as long as it listens.
+        let in_use = async {
+            let caller = self.connection.callers.of(context.request_context()).await;
+            self.connection.callers.heard(&caller, None);
+            std::future::pending::<()>().await;
+            drop(caller);
+        };
+        tokio::select! {
+            told = self.subscriptions.listen(&context) => told,
+            () = in_use => Ok(()),
+        }
     }
 
     async fn subscribe(
@@ -232,6 +263,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.may_look()?;
         self.heard(context.clone());
         self.subscriptions.subscribe(request.uri, context.peer).await
     }

@@ -18,7 +18,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>) -> Done
     if let Err(message) = parse::<Arguments>(Tool::ListSessions, arguments) {
         return Done::failed(Outcome::Invalid, None, message);
     }
-    match server.service.tick().await {
+    match server.tick().await {
         Ok(tick) => {
             let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
             Done { tick: Some(tick), ..Done::structured(None, &sessions) }

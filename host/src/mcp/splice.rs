@@ -3,17 +3,20 @@
 //! takes its place when the message is written.
 
 use crate::report::Rendered;
+use memchr::{memchr, memmem, memrchr};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
+use tokio_util::bytes::Bytes;
 
-/// Answers that may wait to be written: more than any client has calls under way. One is left waiting for ever only when
-/// its call is cancelled at the last moment.
+/// Answers that may wait to be written unless told otherwise: more than any client has calls under way. One is left waiting
+/// for ever only when its call is cancelled at the last moment.
 const MAX_WAITING: usize = 1 << 16;
 
 /// Digits of a stand-in's number.
@@ -25,6 +28,8 @@ const CLOSING: &str = "\":0}";
 /// Keeps prepared answers until their stand-ins are written.
 #[derive(Debug)]
 pub struct Splicer {
+    /// Answers that may wait.
+    most: usize,
     /// How a stand-in begins: `{"~` and digits that nobody outside can know, so that no text of an agent's can pass for one.
     opening: String,
     waiting: Mutex<Waiting>,
@@ -33,17 +38,25 @@ pub struct Splicer {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    answers: HashMap<u64, (String, Arc<Rendered>)>,
+    answers: HashMap<u64, Answer>,
 }
+
+/// An answer's beginning, with its age, and the rest.
+type Answer = (String, Arc<Rendered>);
 
 impl Default for Splicer {
     fn default() -> Self {
-        let secret = || RandomState::new().hash_one(0u8);
-        Self { opening: format!("{{\"~{:016x}{:016x}", secret(), secret()), waiting: Mutex::default() }
+        Self::keeping(MAX_WAITING)
     }
 }
 
 impl Splicer {
+    /// One with which so many answers may wait to be written.
+    pub fn keeping(most: usize) -> Self {
+        let secret = || RandomState::new().hash_one(0u8);
+        Self { most, opening: format!("{{\"~{:016x}{:016x}", secret(), secret()), waiting: Mutex::default() }
+    }
+
     /// A value that will be written as the report with its age. It is an object, because older clients get no other
     /// structured content.
     pub fn stand_in(&self, age_ms: u64, report: Arc<Rendered>) -> Value {
@@ -51,7 +64,7 @@ impl Splicer {
         let n = waiting.next;
         waiting.next += 1;
         waiting.answers.insert(n, (Rendered::head(age_ms), report));
-        if let Some(forgotten) = n.checked_sub(MAX_WAITING as u64) {
+        if let Some(forgotten) = n.checked_sub(self.most as u64) {
             waiting.answers.remove(&forgotten);
         }
         let key = format!("{}{n:016x}", self.opening.trim_start_matches(['{', '"']));
@@ -60,28 +73,60 @@ impl Splicer {
 
     /// Appends `message` to `out` with the answer in place of its stand-in.
     fn expand(&self, message: &[u8], out: &mut Vec<u8>) {
-        let Some((at, n)) = self.find(message) else { return out.extend_from_slice(message) };
-        let answer = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&n);
-        let Some((head, report)) = answer else { return out.extend_from_slice(&forgotten(message)) };
-        out.extend_from_slice(&message[..at]);
-        out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(report.tail().as_bytes());
-        out.extend_from_slice(&message[at + self.opening.len() + DIGITS + CLOSING.len()..]);
+        match self.find(message) {
+            None => out.extend_from_slice(message),
+            Some((place, Some((head, report)))) => {
+                out.extend_from_slice(&message[..place.start]);
+                out.extend_from_slice(head.as_bytes());
+                out.extend_from_slice(report.tail().as_bytes());
+                out.extend_from_slice(&message[place.end..]);
+            }
+            Some((_, None)) => out.extend_from_slice(&forgotten(message)),
+        }
     }
 
-    /// Where a stand-in begins, and its number.
-    fn find(&self, message: &[u8]) -> Option<(usize, u64)> {
-        let at = message.windows(self.opening.len()).position(|w| w == self.opening.as_bytes())?;
+    /// Appends the pieces of `message`, with the answer in place of its stand-in, to `out`. The report is not copied.
+    pub fn pieces(&self, message: Bytes, out: &mut VecDeque<Bytes>) {
+        match self.find(&message) {
+            None => out.push_back(message),
+            Some((place, Some((head, report)))) => out.extend([
+                message.slice(..place.start),
+                Bytes::from(head),
+                Bytes::from_owner(Tail(report)),
+                message.slice(place.end..),
+            ]),
+            Some((_, None)) => out.push_back(forgotten(&message).into()),
+        }
+    }
+
+    /// Where a stand-in is, and the answer that it stands for, which is forgotten here then.
+    fn find(&self, message: &[u8]) -> Option<(Range<usize>, Option<Answer>)> {
+        let at = memmem::find(message, self.opening.as_bytes())?;
         let digits = message[at + self.opening.len()..].get(..DIGITS)?;
-        Some((at, u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?))
+        let n = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        let answer = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&n);
+        Some((at..at + self.opening.len() + DIGITS + CLOSING.len(), answer))
     }
 }
 
-/// What a client is told whose answer is kept no more: that, and not what stood for it.
+/// The text of a report, as bytes that go with it.
+struct Tail(Arc<Rendered>);
+
+impl AsRef<[u8]> for Tail {
+    fn as_ref(&self) -> &[u8] {
+        self.0.tail().as_bytes()
+    }
+}
+
+/// What a client is told whose answer is kept no more: that, and not what stood for it. What stands around the answer, as in
+/// an event of a stream, stays.
 fn forgotten(message: &[u8]) -> Vec<u8> {
-    let id = serde_json::from_slice::<Value>(message).map(|m| m["id"].clone()).unwrap_or_default();
-    let error = json!({ "code": -32603, "message": "too many answers wait to be read; ask again" });
-    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_bytes()
+    let start = memchr(b'{', message).unwrap_or_default();
+    let end = memrchr(b'}', message).map_or(message.len(), |at| at + 1);
+    let id = serde_json::from_slice::<Value>(&message[start..end]).map(|m| m["id"].clone()).unwrap_or_default();
+    let error = json!({ "code": -32603, "message": "the answer is kept no more; ask again" });
+    let error = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
+    [&message[..start], error.as_bytes(), &message[end..]].concat()
 }
 
 /// A writer of JSON lines that puts answers in place of their stand-ins.
@@ -193,6 +238,21 @@ mod tests {
         writer.flush().await.unwrap();
         let written = String::from_utf8(writer.inner.clone()).unwrap();
         assert!(written.lines().enumerate().all(|(n, line)| line.contains(&format!("{{\"age_ms\":{n},"))));
+    }
+
+    #[test]
+    fn a_message_in_pieces_is_the_message() {
+        let splicer = Splicer::default();
+        let (sent, mut pieces) = (format!("data: {}\n", message(&splicer, 17)), VecDeque::new());
+        splicer.pieces(sent.clone().into(), &mut pieces);
+        let whole = pieces.iter().map(AsRef::<[u8]>::as_ref).collect::<Vec<_>>().concat();
+        let json = whole.strip_prefix(b"data: ").unwrap();
+        let answer: Value = serde_json::from_slice(json).unwrap();
+        assert_eq!((&answer["result"]["structuredContent"]["age_ms"], pieces.len()), (&17.into(), 4));
+        pieces.clear();
+        splicer.pieces(sent.into(), &mut pieces);
+        let again = String::from_utf8(pieces[0].to_vec()).unwrap();
+        assert!(again.starts_with("data: {\"") && again.ends_with("}\n\n") && again.contains("-32603"), "{again}");
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
     };
     let mut progress = Progress::new(context, 4.0);
     progress.step(|| "collecting".into()).await;
-    let tick = match server.service.tick().await {
+    let tick = match server.tick().await {
         Ok(tick) => tick,
         Err(error) => return Done::failed(Outcome::Failed, asked, error.to_string()),
     };
@@ -101,6 +101,6 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
 fn result(server: &Server, age_ms: u64, report: Arc<Rendered>, knows_structure: bool) -> CallToolResult {
     let text = if knows_structure { report.summary.clone() } else { Rendered::head(age_ms) + report.tail() };
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = knows_structure.then(|| server.splicer.stand_in(age_ms, report));
+    result.structured_content = knows_structure.then(|| server.connection.splicer.stand_in(age_ms, report));
     result
 }

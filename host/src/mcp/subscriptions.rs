@@ -4,10 +4,10 @@
 //! changed too, so one can be watched for before it is there. Figures are no change: they move with every tick.
 
 use super::answer::Service;
-use super::presence::Presence;
+use super::connection::Connection;
 use super::resources::session_of;
 use crate::clock::Clock;
-use crate::monitor::{Ended, Following, Tick};
+use crate::monitor::{Ended, Following, Sight, Tick};
 use crate::report::clean;
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam, SubscriptionFilter};
 use rmcp::service::SubscriptionContext;
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The subscriptions of one client; they end with it.
 pub(super) struct Subscriptions {
     service: Arc<Service>,
-    presence: Presence,
+    connection: Arc<Connection>,
     free: Arc<Semaphore>,
     /// Those of the older era, by address. The newer era's end with their requests.
     asked: Mutex<HashMap<String, Asked>>,
@@ -40,8 +40,8 @@ struct Asked {
 
 impl Subscriptions {
     /// None yet.
-    pub fn new(service: Arc<Service>, presence: Presence) -> Self {
-        Self { service, presence, free: Arc::new(Semaphore::new(MAX)), asked: Mutex::default() }
+    pub fn new(service: Arc<Service>, connection: Arc<Connection>) -> Self {
+        Self { service, connection, free: Arc::new(Semaphore::new(MAX)), asked: Mutex::default() }
     }
 
     /// What of a wish can be granted: addresses of sessions, as many as are free.
@@ -65,7 +65,9 @@ impl Subscriptions {
                 // Nothing is to be told, and nobody need look for it.
                 return std::future::pending().await;
             }
-            let mut changes = Changes::begin(&self.service, uris).await?;
+            // The client has its word already, and may have changed something before anybody has looked anew.
+            let known = self.service.latest(&self.connection.sight);
+            let mut changes = Changes::begin(&self.service, &self.connection.sight, uris, known).await?;
             loop {
                 for uri in changes.next().await? {
                     if context.sink().notify_resource_updated(uri).await.is_err() {
@@ -77,7 +79,7 @@ impl Subscriptions {
         tokio::select! {
             told = telling => told,
             () = context.cancelled() => Ok(()),
-            () = self.presence.gone() => Ok(()),
+            () = self.connection.gone.cancelled() => Ok(()),
         }
     }
 
@@ -90,7 +92,8 @@ impl Subscriptions {
             let message = format!("there is no resource `{}` to subscribe to", clean(&uri));
             return Err(ErrorData::resource_not_found(message, None));
         }
-        let changes = Changes::begin(&self.service, BTreeSet::from([uri.clone()])).await?;
+        let changes =
+            Changes::begin(&self.service, &self.connection.sight, BTreeSet::from([uri.clone()]), None).await?;
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.contains_key(&uri) {
             return Ok(());
@@ -98,12 +101,12 @@ impl Subscriptions {
         let taken = Arc::clone(&self.free).try_acquire_owned().map_err(|_| too_many())?;
         let (until, ended) = oneshot::channel();
         asked.insert(uri, Asked { _until: until, _taken: taken });
-        let presence = self.presence.clone();
+        let gone = self.connection.gone.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = tell(changes, &peer) => {}
                 _ = ended => {}
-                () = presence.gone() => {}
+                () = gone.cancelled() => {}
             }
         });
         Ok(())
@@ -138,8 +141,15 @@ struct Changes {
 }
 
 impl Changes {
-    async fn begin(service: &Service, uris: BTreeSet<String>) -> Result<Self, ErrorData> {
-        let (tick, following) = service.follow().await.map_err(ended)?;
+    /// Those since the tick that is `known`, or from now on.
+    async fn begin(
+        service: &Service,
+        sight: &Sight,
+        uris: BTreeSet<String>,
+        known: Option<Arc<Tick>>,
+    ) -> Result<Self, ErrorData> {
+        let (tick, following) = service.follow(sight).await.map_err(ended)?;
+        let tick = known.unwrap_or(tick);
         let watched = uris.into_iter().map(|uri| Watched { told: outline(&tick, &uri), told_at: None, uri }).collect();
         Ok(Self { following, clock: Arc::clone(&service.setup().clock), watched })
     }

@@ -1,6 +1,7 @@
 //! The tools: their names, what they say of themselves, and the schemas of what goes in and comes out.
 
 use super::{clients, register, sessions, status, wait};
+use crate::auth::Scope;
 use crate::clients::Clients;
 use crate::report::{Report, Sessions};
 use crate::waiting::Waited;
@@ -52,6 +53,15 @@ impl Tool {
     /// The tool with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// What whoever calls it must be permitted.
+    pub fn scope(self) -> Scope {
+        match self {
+            Self::GetSessionStatus | Self::ListSessions | Self::WaitForAttention => Scope::StatusRead,
+            Self::ListClients => Scope::ClientsRead,
+            Self::RegisterAgent | Self::UnregisterAgent => Scope::RosterWrite,
+        }
     }
 
     /// The schema of its arguments.

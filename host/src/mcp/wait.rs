@@ -60,7 +60,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
         Ok(since) => since,
         Err(message) => return Done::failed(Outcome::Invalid, asked, message),
     };
-    let mut waiting = match server.service.wait(&arguments.session_id, since).await {
+    let mut waiting = match server.service.wait(&server.connection.sight, &arguments.session_id, since).await {
         Ok(waiting) => waiting,
         Err(error) => return Done::failed(error.outcome(), asked, error.to_string()),
     };
@@ -74,7 +74,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
             biased;
             waited = waiting.until_needed() => break waited,
             () = &mut timeout => break Ok(waiting.timed_out()),
-            () = server.presence.gone() => return Done::failed(Outcome::Cancelled, asked, "the client has gone"),
+            () = server.connection.gone.cancelled() => return Done::failed(Outcome::Cancelled, asked, "the connection ends"),
             _ = every.tick() => {
                 let passed = server.service.steady().saturating_sub(began);
                 progress.reach(passed.as_secs_f64(), || waiting.progress()).await;

@@ -1,16 +1,19 @@
 //! Those who are told of every tick, instead of asking again and again.
 
-use super::{Ended, Latest, Tick};
+use super::{Ended, Latest, Sight, Tick};
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// One who follows the ticks. All of them look at the same one, and the monitor counts them: it needs no word when one goes.
 #[derive(Debug)]
-pub struct Following(watch::Receiver<Latest>);
+pub struct Following {
+    latest: watch::Receiver<Latest>,
+    sight: Sight,
+}
 
 impl Following {
-    pub(super) fn new(latest: watch::Receiver<Latest>) -> Self {
-        Self(latest)
+    pub(super) fn new(latest: watch::Receiver<Latest>, sight: Sight) -> Self {
+        Self { latest, sight }
     }
 
     /// The next tick that was not seen yet; those in between are left out. It may be dropped half way, and loses nothing.
@@ -19,9 +22,9 @@ impl Following {
     /// When there will be no more.
     pub async fn next(&mut self) -> Result<Arc<Tick>, Ended> {
         loop {
-            self.0.changed().await.map_err(|_| Ended::broken())?;
-            match &*self.0.borrow_and_update() {
-                Ok(Some(tick)) => return Ok(Arc::clone(tick)),
+            self.latest.changed().await.map_err(|_| Ended::broken())?;
+            match &*self.latest.borrow_and_update() {
+                Ok(Some(tick)) => return Ok(self.sight.of(tick)),
                 Ok(None) => {}
                 Err(why) => return Err(Ended(why.clone())),
             }

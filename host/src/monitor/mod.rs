@@ -3,6 +3,7 @@
 
 mod decisions;
 mod following;
+mod sight;
 #[cfg(test)]
 mod tests;
 mod tick;
@@ -10,6 +11,7 @@ mod watcher;
 
 pub use decisions::Decisions;
 pub use following::Following;
+pub use sight::Sight;
 pub use tick::{Find, Seen, Tick, Timings};
 pub use watcher::{FIRST_INTERVAL, WatchError, Watcher};
 
@@ -84,11 +86,11 @@ impl Monitor {
         Ok(Self { latest, ask, renewed, clock, pace })
     }
 
-    /// The latest tick, or a new one where the latest is older than the faster pace allows.
+    /// The latest tick as `sight` shows it, or a new one where the latest is older than the faster pace allows.
     ///
     /// # Errors
     /// When the thread has ended.
-    pub async fn tick(&self) -> Result<Arc<Tick>, Ended> {
+    pub async fn tick(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
         // A thread that has ended has left word why, and takes no more questions.
         let _ = self.ask.try_send(());
         let now = self.clock.now().steady;
@@ -101,19 +103,24 @@ impl Monitor {
         };
         let mut latest = self.latest.clone();
         match latest.wait_for(will_do).await.as_deref() {
-            Ok(Ok(Some(tick))) => Ok(Arc::clone(tick)),
+            Ok(Ok(Some(tick))) => Ok(sight.of(tick)),
             Ok(Err(why)) => Err(Ended(why.clone())),
             Ok(Ok(None)) | Err(_) => Err(Ended::broken()),
         }
     }
 
-    /// The latest tick, and those that come after it. While anybody follows, ticks come at the faster pace.
+    /// The latest tick that there is, as `sight` shows it, however old it is; `None`: there is none yet.
+    pub fn latest(&self, sight: &Sight) -> Option<Arc<Tick>> {
+        self.latest.borrow().as_ref().ok()?.as_ref().map(|tick| sight.of(tick))
+    }
+
+    /// The latest tick as `sight` shows it, and those that come after it. While anybody follows, ticks come at the faster pace.
     ///
     /// # Errors
     /// When the thread has ended.
-    pub async fn follow(&self) -> Result<(Arc<Tick>, Following), Ended> {
-        let following = Following::new(self.latest.clone());
-        Ok((self.tick().await?, following))
+    pub async fn follow(&self, sight: &Sight) -> Result<(Arc<Tick>, Following), Ended> {
+        let following = Following::new(self.latest.clone(), sight.clone());
+        Ok((self.tick(sight).await?, following))
     }
 
     /// Declares all earlier ticks out of date: what was just changed is in the next answer.

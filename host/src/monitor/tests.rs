@@ -36,22 +36,22 @@ const NEVER: Pace = Pace { tick: Duration::from_secs(1000), idle_tick: Duration:
 #[tokio::test]
 async fn answers_come_from_the_same_tick_until_something_changes() {
     let monitor = monitor(NEVER);
-    let first = monitor.tick().await.unwrap();
-    assert!(Arc::ptr_eq(&first, &monitor.tick().await.unwrap()));
+    let first = monitor.tick(&Sight::All).await.unwrap();
+    assert!(Arc::ptr_eq(&first, &monitor.tick(&Sight::All).await.unwrap()));
     monitor.renew();
-    let renewed = monitor.tick().await.unwrap();
+    let renewed = monitor.tick(&Sight::All).await.unwrap();
     assert!(renewed.begun > first.at.steady);
-    assert!(Arc::ptr_eq(&renewed, &monitor.tick().await.unwrap()));
+    assert!(Arc::ptr_eq(&renewed, &monitor.tick(&Sight::All).await.unwrap()));
 }
 
 #[tokio::test]
 async fn while_somebody_asks_ticks_go_on() {
     let tick = Duration::from_millis(20);
     let monitor = monitor(Pace { tick, idle_tick: Duration::from_secs(1000) });
-    let mut last = monitor.tick().await.unwrap();
+    let mut last = monitor.tick(&Sight::All).await.unwrap();
     for _ in 0..5 {
         let next = loop {
-            let next = monitor.tick().await.unwrap();
+            let next = monitor.tick(&Sight::All).await.unwrap();
             if !Arc::ptr_eq(&next, &last) {
                 break next;
             }
@@ -65,7 +65,7 @@ async fn while_somebody_asks_ticks_go_on() {
 #[tokio::test]
 async fn those_who_follow_are_told_of_each_tick() {
     let monitor = monitor(Pace { tick: Duration::from_millis(20), idle_tick: Duration::from_secs(1000) });
-    let (mut last, mut following) = monitor.follow().await.unwrap();
+    let (mut last, mut following) = monitor.follow(&Sight::All).await.unwrap();
     for _ in 0..5 {
         let next = following.next().await.unwrap();
         assert!(next.at.steady >= last.at.steady, "in their order");
@@ -96,7 +96,7 @@ async fn why_nobody_can_look_is_said_to_everybody_who_asks() {
     let clock = Arc::new(SystemClock::default());
     let monitor = Monitor::start(|| Err::<Watcher, _>("no such kind"), NEVER, clock).unwrap();
     for _ in 0..2 {
-        assert!(monitor.tick().await.unwrap_err().to_string().contains("no such kind"));
+        assert!(monitor.tick(&Sight::All).await.unwrap_err().to_string().contains("no such kind"));
     }
 }
 

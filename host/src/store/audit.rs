@@ -59,6 +59,8 @@ pub enum Outcome {
     Partial,
     /// Its arguments were wrong.
     Invalid,
+    /// The caller may not ask this.
+    Denied,
     /// There is no such session.
     NotFound,
     /// The caller withdrew it.

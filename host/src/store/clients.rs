@@ -1,5 +1,6 @@
 //! The ledger of MCP clients on disk: a row for each, and how often it has called what.
 
+use super::grants::{GrantEnd, ended};
 use super::{Store, StoreError};
 use rusqlite::{Connection, Row, named_params, params, params_from_iter, types::Value};
 use std::collections::{BTreeMap, HashSet};
@@ -61,8 +62,14 @@ pub struct End {
 pub enum EndReason {
     /// It closed its end.
     Closed,
+    /// It was not heard for long.
+    Idle,
     /// The server that it was connected to is no more.
     ServerStopped,
+    /// The time of the grant that it worked under was over.
+    GrantExpired,
+    /// The grant that it worked under was revoked.
+    GrantRevoked,
 }
 
 impl EndReason {
@@ -70,7 +77,10 @@ impl EndReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
+            Self::Idle => "idle",
             Self::ServerStopped => "server_stopped",
+            Self::GrantExpired => "grant_expired",
+            Self::GrantRevoked => "grant_revoked",
         }
     }
 }
@@ -104,8 +114,12 @@ pub enum Which {
 pub struct Wanted<'a> {
     /// Whose clients.
     pub user_id: &'a str,
+    /// Only this one, by its id.
+    pub id: Option<&'a str>,
     /// Which of them.
     pub which: Which,
+    /// What time it is, for grants that expire; Unix milliseconds.
+    pub now_ms: u64,
     /// How many at the most.
     pub limit: usize,
     /// After which one the page begins.
@@ -173,7 +187,8 @@ impl Store {
         self.write(|connection| activities.into_iter().try_for_each(|(id, activity)| touch(connection, id, activity)))
     }
 
-    /// A page of the clients. Those of servers that live no more, by `living`, have ended with them.
+    /// A page of the clients. Those of servers that live no more, by `living`, have ended with them, and those that worked under
+    /// a grant with the grant.
     ///
     /// # Errors
     /// When the database cannot be read. Where there is none yet, there are none.
@@ -247,37 +262,50 @@ fn touch(connection: &Connection, id: &str, activity: &Activity) -> rusqlite::Re
 
 /// The clients of a page, and one more where there is one.
 fn select(connection: &Connection, wanted: Wanted<'_>, living: &HashSet<String>) -> rusqlite::Result<Vec<Client>> {
-    let mut sql = "SELECT * FROM client WHERE user_id = ?".to_owned();
+    let mut sql = "SELECT client.*, expires_at_ms, revoked_at_ms FROM client LEFT JOIN grant ON grant.id = grant_id
+        WHERE client.user_id = ?"
+        .to_owned();
     let mut values = vec![Value::from(wanted.user_id.to_owned())];
+    if let Some(id) = wanted.id {
+        sql += " AND client.id = ?";
+        values.push(Value::from(id.to_owned()));
+    }
     if let Some(after) = wanted.after {
-        sql += " AND (connected_at_ms, id) < (?, ?)";
+        sql += " AND (connected_at_ms, client.id) < (?, ?)";
         values.extend([Value::from(after.connected_at_ms.cast_signed()), Value::from(after.id.clone())]);
     }
     if wanted.which != Which::All {
         let not = if wanted.which == Which::Ended { "NOT " } else { "" };
         let places = vec!["?"; living.len()].join(", ");
-        sql += &format!(" AND {not}(ended_at_ms IS NULL AND server IN ({places}))");
+        sql += &format!(
+            " AND {not}(ended_at_ms IS NULL AND server IN ({places})
+                AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ?))"
+        );
         values.extend(living.iter().cloned().map(Value::from));
+        values.push(Value::from(wanted.now_ms.cast_signed()));
     }
-    sql += " ORDER BY connected_at_ms DESC, id DESC LIMIT ?";
+    sql += " ORDER BY connected_at_ms DESC, client.id DESC LIMIT ?";
     values.push(Value::from(i64::try_from(wanted.limit).unwrap_or(i64::MAX - 1) + 1));
     let mut statement = connection.prepare(&sql)?;
-    statement.query_map(params_from_iter(values), |row| client(row, living))?.collect()
+    statement.query_map(params_from_iter(values), |row| client(row, living, wanted.now_ms))?.collect()
 }
 
-fn client(row: &Row<'_>, living: &HashSet<String>) -> rusqlite::Result<Client> {
+fn client(row: &Row<'_>, living: &HashSet<String>, now_ms: u64) -> rusqlite::Result<Client> {
     let server: String = row.get("server")?;
     let last_activity_at_ms = count(row, "last_activity_at_ms")?;
-    let ended = match row.get::<_, Option<i64>>("ended_at_ms")? {
+    let own_end = match row.get::<_, Option<i64>>("ended_at_ms")? {
         Some(at) => {
             let reason: Option<String> = row.get("ended_reason")?;
-            let is_closed = reason.as_deref() == Some(EndReason::Closed.as_str());
-            let reason = if is_closed { EndReason::Closed } else { EndReason::ServerStopped };
+            let told =
+                [EndReason::Closed, EndReason::Idle].into_iter().find(|told| reason.as_deref() == Some(told.as_str()));
+            let reason = told.unwrap_or(EndReason::ServerStopped);
             Some(End { at_ms: at.cast_unsigned(), reason })
         }
         None if living.contains(&server) => None,
         None => Some(End { at_ms: last_activity_at_ms, reason: EndReason::ServerStopped }),
     };
+    // Who loses its grant is sent away, and closes its end after that.
+    let ended = grant_end(row, now_ms)?.into_iter().chain(own_end).min_by_key(|end| end.at_ms);
     Ok(Client {
         id: row.get("id")?,
         server,
@@ -294,6 +322,19 @@ fn client(row: &Row<'_>, living: &HashSet<String>) -> rusqlite::Result<Client> {
         calls: BTreeMap::new(),
         agents_registered: count(row, "agents_registered")?,
     })
+}
+
+/// How the grant has ended that a client works under, if it has.
+fn grant_end(row: &Row<'_>, now_ms: u64) -> rusqlite::Result<Option<End>> {
+    let time = |column| row.get::<_, Option<i64>>(column).map(|at| at.map(i64::cast_unsigned));
+    let ended = ended(time("expires_at_ms")?, time("revoked_at_ms")?, now_ms);
+    Ok(ended.map(|(at_ms, how)| {
+        let reason = match how {
+            GrantEnd::Expired => EndReason::GrantExpired,
+            GrantEnd::Revoked => EndReason::GrantRevoked,
+        };
+        End { at_ms, reason }
+    }))
 }
 
 /// SQLite's integers are signed: the same 64 bits.

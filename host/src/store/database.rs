@@ -17,6 +17,8 @@ use std::{fs, io, thread};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
+    /// What is read decides who may do what: never from a file that others may have changed unseen.
+    Deciding,
     Writing,
 }
 
@@ -25,14 +27,14 @@ impl Use {
     /// before; what a writer brings would be lost.
     fn patience(self) -> Duration {
         match self {
-            Self::Reading => Duration::from_millis(100),
+            Self::Reading | Self::Deciding => Duration::from_millis(100),
             Self::Writing => Duration::from_secs(2),
         }
     }
 }
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 3] = [REGISTRY, CLIENTS, RUNS];
+const MIGRATIONS: [&str; 5] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -106,6 +108,37 @@ const RUNS: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
+/// Who may use a server, and the tokens that show it. Of a token only its digest is here.
+const GRANTS: &str = "
+    CREATE TABLE grant (
+        id TEXT PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        client_id TEXT,
+        scopes TEXT NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        expires_at_ms INTEGER,
+        last_used_at_ms INTEGER,
+        revoked_at_ms INTEGER
+    ) STRICT;
+    CREATE INDEX grant_by_name ON grant (user_id, name);
+    CREATE TABLE token (
+        digest BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Sessions of the HTTP transport, and how each began.
+const TRANSPORT: &str = "
+    CREATE TABLE transport_session (
+        id BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL,
+        hello TEXT NOT NULL,
+        begun_at_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
+";
+
 /// The version of the newest schema.
 const VERSION: u32 = MIGRATIONS.len() as u32;
 
@@ -163,6 +196,8 @@ struct Open {
     /// `None`: it does not notice what others write, and is not used again.
     file: Option<FileId>,
     writes: bool,
+    /// The state of the database when [`Store::has_changed`] was last asked. Each connection counts for itself.
+    seen: Option<i64>,
 }
 
 /// Which file a path names, as long as it is open.
@@ -179,10 +214,33 @@ impl Store {
         self.dir.join("headcount.db")
     }
 
-    /// Runs `work` in one transaction that writes.
+    /// The same database through a connection of its own, for who must not wait until others have written.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::at(&self.dir)
+    }
+
+    /// Runs `work` in one transaction that writes. The last of them may be lost with the machine's power, not with the process.
     pub(super) fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        self.with(Use::Writing, |connection| {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.transact("normal", work)
+    }
+
+    /// As [`Store::write`], but what was written has reached the disk before this returns.
+    pub(super) fn write_durably<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.transact("full", work)
+    }
+
+    fn transact<T>(
+        &self,
+        synchronous: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.with(Use::Writing, |open| {
+            open.connection.pragma_update(None, "synchronous", synchronous)?;
+            let transaction = open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
@@ -194,31 +252,55 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
+        self.look(Use::Reading, |open| work(&open.connection))
+    }
+
+    /// As [`Store::read`], but sure to see all that was written before: where it cannot be, it fails.
+    pub(super) fn decide<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        self.look(Use::Deciding, |open| work(&open.connection))
+    }
+
+    /// Whether anybody may have written through another connection since this was last asked. It costs next to nothing.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or not for sure. It has changed then when it can be again.
+    pub fn has_changed(&self) -> Result<bool, StoreError> {
+        let changed = self.look(Use::Deciding, |open| {
+            let now = open.connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
+            Ok(open.seen.replace(now) != Some(now))
+        })?;
+        Ok(changed.unwrap_or(true))
+    }
+
+    fn look<T>(
+        &self,
+        purpose: Use,
+        work: impl FnOnce(&mut Open) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
         let path = self.path();
         match path.try_exists() {
-            Ok(true) => self.with(Use::Reading, |connection| work(connection)).map(Some),
+            Ok(true) => self.with(purpose, work).map(Some),
             Ok(false) => Ok(None),
             Err(source) => Err(StoreError::Unreachable { path, source }),
         }
     }
 
-    fn with<T>(
-        &self,
-        purpose: Use,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    fn with<T>(&self, purpose: Use, work: impl FnOnce(&mut Open) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let path = self.path();
         let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = match slot.take() {
             Some(open)
-                if (open.writes || purpose == Use::Reading) && open.file.is_some() && open.file == file_id(&path) =>
+                if (open.writes || purpose != Use::Writing) && open.file.is_some() && open.file == file_id(&path) =>
             {
                 open
             }
             _ => open(&self.dir, &path, purpose)?,
         };
         let waiting = open.connection.busy_timeout(purpose.patience());
-        let done = waiting.and_then(|()| work(&mut open.connection)).map_err(|source| failure(&path, source))?;
+        let done = waiting.and_then(|()| work(&mut open)).map_err(|source| failure(&path, source))?;
         // Only now: after a failure the next use begins afresh.
         *slot = Some(open);
         Ok(done)
@@ -237,12 +319,12 @@ fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
     }
     let failed = |source| failure(path, source);
     let (found, file) = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
-        Err(error) if needs_writing(&error) => (connect_unchanging(path), None),
+        Err(error) if purpose == Use::Reading && needs_writing(&error) => (connect_unchanging(path), None),
         found => (found, file_id(path)),
     };
     let (connection, version) = found.map_err(failed)?;
     match version {
-        VERSION => Ok(Open { connection, file, writes: false }),
+        VERSION => Ok(Open { connection, file, writes: false, seen: None }),
         found if found > VERSION => Err(StoreError::Newer { path: path.into(), found, known: VERSION }),
         _ => {
             drop(connection);
@@ -298,8 +380,11 @@ fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreErr
     // SQLite does not wait while another process turns a new file into a write-ahead log, so they take turns.
     let turn = private().append(true).open(turns).map_err(unreachable)?;
     lock(&turn, purpose.patience()).map_err(unreachable)?;
-    // Made by us first, because SQLite would let others read it; its side files take over the mode.
-    private().append(true).open(path).map_err(unreachable)?;
+    // Made by us first, because SQLite would let others read it; its side files take over the mode. One that is there is not
+    // opened: with any handle that a process closes, it gives up the locks of all its connections to that file.
+    if !path.try_exists().map_err(unreachable)? {
+        private().append(true).open(path).map_err(unreachable)?;
+    }
     let failed = |source| failure(path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(purpose.patience()).map_err(failed)?;
@@ -307,7 +392,7 @@ fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreErr
     if found > VERSION {
         return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
     }
-    Ok(Open { connection, file: file_id(path), writes: true })
+    Ok(Open { connection, file: file_id(path), writes: true, seen: None })
 }
 
 /// Locks a file until it is closed, but waits for its owner no longer than `patience`.
@@ -373,6 +458,36 @@ fn file_id(path: &Path) -> Option<FileId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_connection_keeps_its_locks_when_another_is_opened() {
+        use std::os::unix::fs::MetadataExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        store.write(|_| Ok(())).unwrap();
+        let reader = store.another();
+        reader.read(|_| Ok(())).unwrap();
+        let file = format!(":{} ", fs::metadata(store.path()).unwrap().ino());
+        let is_locked = || fs::read_to_string("/proc/locks").unwrap().lines().any(|lock| lock.contains(&file));
+        drop(store);
+        assert!(is_locked());
+        reader.another().write(|_| Ok(())).unwrap();
+        assert!(is_locked());
+    }
+
+    #[test]
+    fn a_durable_write_reaches_the_disk_before_it_returns() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path());
+        let level =
+            |connection: &Connection| connection.pragma_query_value(None, "synchronous", |row| row.get::<_, u8>(0));
+        let (normal, full) = (1, 2);
+        for _ in 0..2 {
+            assert_eq!(store.write(level).unwrap(), normal);
+            assert_eq!(store.write_durably(level).unwrap(), full);
+        }
+    }
 
     #[test]
     fn a_database_is_read_where_nothing_can_be_written_beside_it() {

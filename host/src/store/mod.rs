@@ -1,15 +1,18 @@
-//! What is kept on disk: the registry of declared agents, the runs, the ledger of clients, the logs, and what running servers say
-//! of themselves; and the one door to databases that others keep, since SQL is spoken nowhere else.
+//! What is kept on disk: the registry of declared agents, the runs, the ledger of clients, grants, sessions of the HTTP transport,
+//! the logs, and what running servers say of themselves; and the one door to databases that others keep, since SQL is spoken
+//! nowhere else.
 
 pub mod audit;
 pub mod clients;
 mod database;
 pub mod foreign;
+pub mod grants;
 pub mod lease;
 pub mod log;
 pub mod registry;
 pub mod runs;
 pub mod serving;
+pub mod transport;
 
 pub use database::{Store, StoreError};
 

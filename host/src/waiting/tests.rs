@@ -60,10 +60,10 @@ async fn one_who_waits_is_told_at_once_and_then_only_of_what_is_new() {
     let roster = dir.path().join("r.toml");
     declare(&roster, &["one"]);
     let monitor = monitor(&roster, TICK);
-    let first = Waiting::begin(&monitor, "The shop", None).await.unwrap().until_needed().await.unwrap();
+    let first = Waiting::begin(&monitor, &Sight::All, "The shop", None).await.unwrap().until_needed().await.unwrap();
     assert_eq!((names(&first), first.timed_out, first.session_ended), (vec!["one"], false, false));
     let mark = first.attention.mark.clone();
-    let mut second = Waiting::begin(&monitor, "s", Some(mark)).await.unwrap();
+    let mut second = Waiting::begin(&monitor, &Sight::All, "s", Some(mark)).await.unwrap();
     assert!(timeout(Duration::from_millis(200), second.until_needed()).await.is_err(), "there is nothing new");
     let nothing = second.timed_out();
     assert_eq!((names(&nothing), nothing.timed_out), (vec![], true));
@@ -81,12 +81,13 @@ async fn the_end_of_the_session_is_told() {
     let roster = dir.path().join("r.toml");
     declare(&roster, &["one"]);
     let monitor = monitor(&roster, TICK);
-    let now = Waiting::begin(&monitor, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
-    let mut waiting = Waiting::begin(&monitor, "s", Some(now)).await.unwrap();
+    let now =
+        Waiting::begin(&monitor, &Sight::All, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
+    let mut waiting = Waiting::begin(&monitor, &Sight::All, "s", Some(now)).await.unwrap();
     declare(&roster, &[]);
     let told = timeout(PATIENCE, waiting.until_needed()).await.unwrap().unwrap();
     assert_eq!((names(&told), told.timed_out, told.session_ended), (vec![], false, true));
-    let error = Waiting::begin(&monitor, "s", None).await.unwrap_err();
+    let error = Waiting::begin(&monitor, &Sight::All, "s", None).await.unwrap_err();
     assert!(matches!(error, QueryError::Unknown { .. }), "{error}");
 }
 
@@ -97,8 +98,9 @@ async fn a_session_that_is_gone_for_one_look_has_not_ended() {
     declare(&roster, &["one"]);
     // There is time enough between two looks to write the roster anew.
     let monitor = monitor(&roster, Duration::from_secs(1));
-    let now = Waiting::begin(&monitor, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
-    let mut waiting = Waiting::begin(&monitor, "s", Some(now)).await.unwrap();
+    let now =
+        Waiting::begin(&monitor, &Sight::All, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
+    let mut waiting = Waiting::begin(&monitor, &Sight::All, "s", Some(now)).await.unwrap();
     declare(&roster, &[]);
     let gone_once = async {
         while waiting.absent == 0 {
@@ -109,7 +111,7 @@ async fn a_session_that_is_gone_for_one_look_has_not_ended() {
     declare(&roster, &["one", "two"]);
     let told = timeout(PATIENCE, waiting.until_needed()).await.unwrap().unwrap();
     assert_eq!((names(&told), told.session_ended), (vec!["two"], false));
-    let mut waiting = Waiting::begin(&monitor, "s", Some(told.attention.mark)).await.unwrap();
+    let mut waiting = Waiting::begin(&monitor, &Sight::All, "s", Some(told.attention.mark)).await.unwrap();
     std::fs::write(&roster, "[[sess").unwrap();
     let unread = timeout(Duration::from_secs(4), waiting.until_needed());
     assert!(unread.await.is_err(), "a roster that cannot be read says nothing of its end");
@@ -122,8 +124,9 @@ async fn an_agent_that_is_gone_for_one_look_has_not_left() {
     declare(&roster, &["one", "me"]);
     // There is time enough between two looks to write the roster anew.
     let monitor = monitor(&roster, Duration::from_secs(1));
-    let now = Waiting::begin(&monitor, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
-    let mut waiting = Waiting::begin(&monitor, "s", Some(now)).await.unwrap();
+    let now =
+        Waiting::begin(&monitor, &Sight::All, "s", None).await.unwrap().until_needed().await.unwrap().attention.mark;
+    let mut waiting = Waiting::begin(&monitor, &Sight::All, "s", Some(now)).await.unwrap();
     declare(&roster, &["one"]);
     let missing = async |waiting: &mut Waiting, how_many: usize| {
         while waiting.missing.len() != how_many {
@@ -149,9 +152,9 @@ async fn many_who_wait_make_no_work_of_their_own() {
     let roster = dir.path().join("r.toml");
     declare(&roster, &["one"]);
     let monitor = monitor(&roster, Duration::from_secs(1000));
-    let first = Waiting::begin(&monitor, "s", None).await.unwrap();
+    let first = Waiting::begin(&monitor, &Sight::All, "s", None).await.unwrap();
     for _ in 0..50 {
-        let other = Waiting::begin(&monitor, "s", None).await.unwrap();
+        let other = Waiting::begin(&monitor, &Sight::All, "s", None).await.unwrap();
         // Of one tick, and so is what is found out of it.
         assert!(Arc::ptr_eq(&first.last, &other.last));
     }

@@ -1,0 +1,110 @@
+//! Tokens: `hct_` and 48 letters, which are 32 random bytes and a checksum over them. Scanners for secrets know one by its
+//! beginning, and one that was mistyped is refused without anybody being asked.
+
+use crate::store::grants::Digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// What a token begins with.
+const PREFIX: &str = "hct_";
+
+/// So many random bytes are in one.
+const SECRET: usize = 32;
+
+/// So many bytes are in one, with the checksum. Being a multiple of three, they are letters without any rest.
+const ALL: usize = SECRET + 4;
+
+/// A token, which is a secret: it shows itself to nobody but who calls [`Token::reveal`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; ALL];
+        let (secret, sum) = bytes.split_at_mut(SECRET);
+        getrandom::fill(secret)?;
+        sum.copy_from_slice(&crc32fast::hash(secret).to_be_bytes());
+        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+    }
+
+    /// The token that a text is; `None`: it is none that was ever given out.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; ALL];
+        // A longer one does not fit, and letters that stand for no bytes are refused: each token has one spelling.
+        let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
+        let (secret, sum) = bytes.split_at(SECRET);
+        (length == ALL && sum == crc32fast::hash(secret).to_be_bytes()).then(|| Self(text.to_owned()))
+    }
+
+    /// What is kept of it, and what it is found by. How long a search takes tells at most how a digest begins, and from
+    /// there no way leads to a token.
+    pub fn digest(&self) -> Digest {
+        Sha256::digest(&self.0).into()
+    }
+
+    /// The secret itself, for the one time that it is shown.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{PREFIX}…")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_token_is_recognised_and_tells_nothing() {
+        let token = Token::generate().unwrap();
+        assert!(token.reveal().starts_with("hct_") && token.reveal().len() == 52, "{}", token.reveal());
+        assert_eq!(Token::parse(token.reveal()), Some(token.clone()));
+        assert_eq!(format!("{token:?}"), "hct_…");
+        assert_ne!(token, Token::generate().unwrap());
+    }
+
+    #[test]
+    fn the_digest_is_what_anybody_computes() {
+        let token = Token("hct_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh-RJn6K".into());
+        let hex: String = token.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(Token::parse(token.reveal()), Some(token));
+        assert_eq!(hex, "2cc37a44afe6099f921855a14212d4cc5edb6e4dc9548e43b27c3a0d65581796");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange_to_be_refused(text in any::<String>(), letters in "(hct_)?[A-Za-z0-9_-]{0,60}=?") {
+            prop_assert_eq!(Token::parse(&text), None);
+            prop_assert_eq!(Token::parse(&letters), None);
+        }
+
+        #[test]
+        fn a_token_with_any_other_letter_is_none(at in 0..52_usize, letter in any::<char>()) {
+            let token = Token::generate().unwrap();
+            let mut letters: Vec<char> = token.reveal().chars().collect();
+            letters[at] = letter;
+            let text: String = letters.into_iter().collect();
+            prop_assert_eq!(Token::parse(&text).is_some(), text == token.reveal());
+        }
+
+        #[test]
+        fn a_token_with_more_or_less_is_none(more in "[A-Za-z0-9_= \n-]{1,9}", less in 1..52_usize) {
+            let token = Token::generate().unwrap();
+            let text = token.reveal();
+            for other in [format!("{text}{more}"), format!("{more}{text}"), text[less..].into(), text[..52 - less].into()] {
+                prop_assert_eq!(Token::parse(&other), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `headcount grants`.
+
+use super::printer;
+use super::table::{header, plain};
+use crate::auth::{self, GrantRow, Grants};
+use crate::report::word;
+use crate::setup::Setup;
+use comfy_table::Cell;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Lists who may use your servers, whatever way that was granted
+    List(ListArgs),
+    /// Ends a grant at once: its clients are cut off in every server that runs
+    Revoke {
+        /// Its id, as `grants list` shows it
+        id: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Those that have expired or were revoked, too
+    #[arg(long)]
+    all: bool,
+    /// Print JSON (schema headcount.grants/1)
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(setup: &Setup, command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List(args) => list(setup, args, |_| true),
+        Command::Revoke { id } => {
+            let revoked = auth::revoke(&setup.store, &*setup.clock, &setup.user, id)?;
+            let grant = revoked
+                .ok_or_else(|| anyhow::anyhow!("you have no grant of this id; `headcount grants list` shows them"))?;
+            printer::line(&format!("revoked: {}", grant.id))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Lists those of the grants that are `wanted`.
+pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) -> anyhow::Result<ExitCode> {
+    let mut found = auth::list(&setup.store, &*setup.clock, &setup.user, args.all)?;
+    found.grants.retain(wanted);
+    if args.json {
+        printer::json(&found)?;
+    } else if found.grants.is_empty() {
+        printer::line(if args.all {
+            "There never was any."
+        } else {
+            "There is none; --all shows those that have ended."
+        })?;
+    } else {
+        printer::line(&table(&found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The grants, a line each.
+fn table(grants: &Grants) -> String {
+    let mut table = plain();
+    table.set_header(header(&["NAME", "STATE", "SCOPES", "CREATED", "EXPIRES", "LAST USED", "REVOKED", "ID"]));
+    for grant in &grants.grants {
+        let time = |at: &Option<String>, none: &str| Cell::new(at.as_deref().unwrap_or(none));
+        table.add_row(vec![
+            Cell::new(&grant.name),
+            Cell::new(word(&grant.state)),
+            Cell::new(grant.scopes.join(" ")),
+            Cell::new(&grant.created_at),
+            time(&grant.expires_at, "never"),
+            time(&grant.last_used_at, "never"),
+            time(&grant.revoked_at, ""),
+            Cell::new(&grant.id),
+        ]);
+    }
+    table.to_string()
+}

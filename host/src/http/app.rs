@@ -1,0 +1,139 @@
+//! What is at which address.
+
+use super::auth::{admitted, meant_for_us, not_permitted};
+use super::doors::Doors;
+use super::problem::Problem;
+use super::rest;
+use crate::auth::{Admitted, Gate};
+use crate::mcp::Service;
+use crate::mcp::http::{Endpoint, Refusal};
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// The largest body of a request, bytes.
+const MAX_BODY: usize = 4 << 20;
+
+/// What the bodies of all requests that are being answered may have together, in units.
+const BODIES: usize = 32 << 10;
+
+/// Bytes of a body for one unit.
+const UNIT: usize = 1 << 10;
+
+/// How long the body of a request may take to come.
+const BODY: Duration = Duration::from_secs(30);
+
+/// Everything that requests are answered from.
+pub(super) struct App {
+    pub service: Arc<Service>,
+    pub gate: Gate,
+    pub endpoint: Endpoint,
+    bodies: Arc<Semaphore>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl App {
+    /// What is served behind these doors.
+    pub fn new(service: Service, gate: Gate, doors: &Doors) -> Self {
+        let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
+        let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
+        let service = Arc::new(service);
+        Self {
+            endpoint: Endpoint::new(Arc::clone(&service)),
+            service,
+            gate,
+            bodies: Arc::new(Semaphore::new(BODIES)),
+            hosts: hosts.collect(),
+            origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
+        }
+    }
+
+    /// Whether a request for this host is for this server, whatever its port.
+    pub fn is_ours(&self, host: &str) -> bool {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        self.hosts.contains(&host)
+    }
+
+    /// Whether web pages of this origin may send requests.
+    pub fn is_allowed_origin(&self, origin: &str) -> bool {
+        self.origins.contains(&origin.to_ascii_lowercase())
+    }
+}
+
+/// The routes, each behind what it needs.
+pub(super) fn router(app: Arc<App>) -> Router {
+    let with_token = Router::new()
+        .route("/mcp", any(mcp))
+        .merge(rest::router())
+        .fallback(|| async { Problem::not_found("address") })
+        .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this is not done so") })
+        .layer(from_fn_with_state(Arc::clone(&app), admitted));
+    Router::new()
+        .merge(rest::health())
+        .fallback_service(with_token.with_state(Arc::clone(&app)))
+        .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
+        .with_state(app)
+}
+
+async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, request: Request) -> Response {
+    let (request, room) = match timeout(BODY, read(&app, request)).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(problem)) => return problem.into_response(),
+        Err(_) => return Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time").into_response(),
+    };
+    match app.endpoint.serve(&admitted, request, room).await {
+        Ok(response) => response.map(Body::new),
+        Err(refusal) => problem(&refusal).into_response(),
+    }
+}
+
+/// Reads a body, once there is room for it.
+async fn read(app: &App, request: Request) -> Result<(Request<Bytes>, OwnedSemaphorePermit), Problem> {
+    let (parts, body) = request.into_parts();
+    // One that does not say how large it is may be as large as it likes.
+    let expected = body.size_hint().upper().and_then(|size| usize::try_from(size).ok()).unwrap_or(MAX_BODY);
+    if expected > MAX_BODY {
+        return Err(too_large());
+    }
+    let units = |size: usize| size / UNIT + 1;
+    let acquired = Arc::clone(&app.bodies).acquire_many_owned(units(expected) as u32).await;
+    let mut room = acquired.map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
+    let body = to_bytes(body, MAX_BODY).await.map_err(|error| unread(&error))?;
+    drop(room.split(units(expected) - units(body.len())));
+    Ok((Request::from_parts(parts, body), room))
+}
+
+/// Why a body was not read to its end.
+fn unread(error: &axum::Error) -> Problem {
+    let is_large = error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
+    if is_large { too_large() } else { Problem::new(StatusCode::BAD_REQUEST, "the body has broken off") }
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body is larger than {MAX_BODY} bytes");
+    // The rest of it is not waited for.
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(header::CONNECTION, "close")
+}
+
+fn problem(refusal: &Refusal) -> Problem {
+    let problem = |status| Problem::new(status, refusal.to_string());
+    match refusal {
+        Refusal::Scope(scope) => not_permitted(*scope),
+        Refusal::TooMany { again, .. } => problem(StatusCode::TOO_MANY_REQUESTS).again_after(*again),
+        Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE),
+        Refusal::NoSession => problem(StatusCode::NOT_FOUND),
+        Refusal::Method { allow } => problem(StatusCode::METHOD_NOT_ALLOWED).with(header::ALLOW, allow),
+        Refusal::Ending => problem(StatusCode::SERVICE_UNAVAILABLE).again_after(Duration::from_secs(1)),
+    }
+}

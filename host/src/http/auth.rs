@@ -1,0 +1,118 @@
+//! Who may come in: the right host, no web page, and a token that holds. Whoever may not learns nothing else, and nothing is
+//! made for them.
+
+use super::app::App;
+use super::problem::Problem;
+use crate::auth::{Denied, Scope};
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Lets requests in that are meant for this server and come from no web page. A page that has made its name stand for this
+/// machine's address is still called by that name.
+pub(super) async fn meant_for_us(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
+    let Some(host) = host.filter(|host| !host.as_str().contains('@')) else {
+        return Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host").into_response();
+    };
+    let meant = request.uri().authority().unwrap_or(&host);
+    if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
+        return Problem::new(StatusCode::FORBIDDEN, "this server is not reached by this Host; see --allow-host")
+            .into_response();
+    }
+    if request.headers().contains_key(header::ORIGIN)
+        && !one(request.headers(), header::ORIGIN).is_some_and(|origin| app.is_allowed_origin(origin))
+    {
+        return Problem::new(StatusCode::FORBIDDEN, "web pages may not use this server; see --allow-origin")
+            .into_response();
+    }
+    next.run(request).await
+}
+
+/// Lets requests in whose token holds; what is known of its holder goes with the request. When the grant ends while a request
+/// is served, it is as if it had come after that.
+pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let admitted = match app.gate.admit(bearer(request.headers())).await {
+        Ok(admitted) => admitted,
+        Err(denied) => return refusal(denied).into_response(),
+    };
+    let ended = admitted.ended.clone();
+    request.extensions_mut().insert(admitted);
+    // What may itself be what ends the grant is told so.
+    let may_be_cut = request.method() != Method::DELETE;
+    let mut response = tokio::select! {
+        // What is answered because the grant has ended is no answer.
+        biased;
+        () = ended.cancelled(), if may_be_cut => refusal(Denied::Revoked).into_response(),
+        response = next.run(request) => response,
+    };
+    // It is for this token's holder alone.
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The only value of a header that stands once.
+fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    if values.next().is_some() { None } else { first.to_str().ok() }
+}
+
+/// The token that a request carries; an empty one where it carries several.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    if headers.get_all(header::AUTHORIZATION).iter().count() > 1 {
+        return Some("");
+    }
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn refusal(denied: Denied) -> Problem {
+    let challenge = match &denied {
+        Denied::Unavailable(why) => {
+            tracing::error!("whether tokens hold cannot be told: {why}");
+            let detail = "whether the token holds cannot be told now; the server's log says why";
+            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).again_after(Duration::from_secs(1));
+        }
+        Denied::Missing => r#"Bearer realm="headcount""#.to_owned(),
+        Denied::Invalid | Denied::Expired | Denied::Revoked => {
+            format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}""#)
+        }
+    };
+    Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).with(header::WWW_AUTHENTICATE, &challenge)
+}
+
+/// The grant does not permit what needs this scope.
+pub(super) fn not_permitted(scope: Scope) -> Problem {
+    let scope = scope.as_str();
+    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scope}""#);
+    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {scope}"))
+        .with(header::WWW_AUTHENTICATE, &challenge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stands_behind_the_word_bearer_and_nowhere_else() {
+        let headers = |values: &[&str]| {
+            values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap())).collect::<HeaderMap>()
+        };
+        for (values, token) in [
+            (&["Bearer abc"][..], Some("abc")),
+            (&["bEARER  abc "], Some("abc")),
+            (&["Basic abc"], None),
+            (&["Bearer"], None),
+            (&["abc"], None),
+            (&[], None),
+            (&["Bearer abc", "Bearer abc"], Some("")),
+        ] {
+            assert_eq!(bearer(&headers(values)), token, "{values:?}");
+        }
+    }
+}

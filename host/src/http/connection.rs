@@ -1,0 +1,98 @@
+//! Connections: how many, how long each may take, and their end.
+
+use super::patient::Patient;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How long the head of a connection's first request may take to come.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// How long that of each further one may take, the pause before it included. Not a time in which clients ask again and again:
+/// a request that comes as the connection is closed is lost.
+const NEXT: Duration = Duration::from_secs(77);
+
+/// The largest head of a request, bytes.
+const MAX_HEAD: usize = 32 << 10;
+
+/// How long a client may read nothing of what is sent to it.
+const READS_NOTHING: Duration = Duration::from_secs(60);
+
+/// The connections there are.
+pub(super) struct Connections {
+    most: u32,
+    places: Arc<Semaphore>,
+    ending: CancellationToken,
+}
+
+impl Connections {
+    /// None yet, and so many at the most.
+    pub fn new(most: u32) -> Arc<Self> {
+        let places = Arc::new(Semaphore::new(most as usize));
+        Arc::new(Self { most, places, ending: CancellationToken::new() })
+    }
+
+    /// Waits until the server is to end.
+    pub async fn ending(&self) {
+        self.ending.cancelled().await;
+    }
+
+    /// Has all of them end after what they are doing, and waits for that so long at the most.
+    pub async fn drain(&self, patience: Duration) {
+        self.ending.cancel();
+        if timeout(patience, self.places.acquire_many(self.most)).await.is_err() {
+            let left = self.most as usize - self.places.available_permits();
+            tracing::warn!(left, "connections were cut, for they did not end");
+        }
+    }
+}
+
+/// Serves a connection for as long as it lasts. One that is too many is closed at once.
+pub(super) fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Router,
+    connections: &Arc<Connections>,
+) {
+    let Ok(place) = Arc::clone(&connections.places).try_acquire_owned() else { return };
+    let ending = connections.ending.clone();
+    tokio::spawn(async move {
+        let _place = place;
+        let io = TokioIo::new(Patient::new(stream, READS_NOTHING));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_buf_size(MAX_HEAD);
+        let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
+        let first = asked.clone();
+        let service = service_fn(move |request| {
+            first.cancel();
+            app.call(request)
+        });
+        let mut connection = std::pin::pin!(http.serve_connection(io, service));
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = says_nothing(asked) => return,
+            () = ending.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            // A client that leaves in the midst of something is nothing special.
+            tracing::debug!("a connection has ended: {error}");
+        }
+    });
+}
+
+/// Comes back only where nothing was asked in time.
+async fn says_nothing(asked: CancellationToken) {
+    if timeout(FIRST, asked.cancelled()).await.is_ok() {
+        std::future::pending::<()>().await;
+    }
+}

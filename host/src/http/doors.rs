@@ -1,0 +1,151 @@
+//! What is listened on: addresses and sockets, and who may be meant by a request that comes there.
+
+use super::connection::{Connections, serve};
+use axum::Router;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::sleep;
+
+/// Where to listen, and for whom.
+#[derive(Debug, Clone, Default)]
+pub struct Doors {
+    /// An address and port.
+    pub address: Option<SocketAddr>,
+    /// A socket's path.
+    pub socket: Option<PathBuf>,
+    /// Whether a proxy stands before it that speaks TLS with everybody else.
+    pub behind_proxy: bool,
+    /// Names that a request's `Host` may have beside those of this machine for itself.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may send requests.
+    pub origins: Vec<String>,
+}
+
+/// Why nothing can be listened on.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Others could read along.
+    #[error(
+        "{0} can be reached from other machines, and tokens would go there unencrypted: listen on 127.0.0.1, or put a proxy \
+         with TLS before it and say --behind-proxy"
+    )]
+    Exposed(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Address {
+        /// Which one.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The socket cannot be made.
+    #[error("cannot listen on {}: {source}", path.display())]
+    Socket {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// What is listened on.
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixListener, Socket),
+}
+
+/// A socket's file; it goes with it.
+pub(super) struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // One that stays behind is taken away by the next server.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens.
+pub(super) async fn open(doors: &Doors) -> Result<Vec<Listener>, BindError> {
+    let mut listeners = Vec::new();
+    if let Some(address) = doors.address {
+        if !address.ip().is_loopback() && !doors.behind_proxy {
+            return Err(BindError::Exposed(address));
+        }
+        let bound = TcpListener::bind(address).await;
+        listeners.push(Listener::Tcp(bound.map_err(|source| BindError::Address { address, source })?));
+    }
+    if let Some(path) = &doors.socket {
+        let bound = open_socket(path).await;
+        listeners.push(bound.map_err(|source| BindError::Socket { path: path.clone(), source })?);
+    }
+    Ok(listeners)
+}
+
+#[cfg(unix)]
+async fn open_socket(path: &Path) -> io::Result<Listener> {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    // What a server has left that was killed; nothing else is taken away.
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).await.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    let socket = Socket(path.to_owned());
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(Listener::Unix(listener, socket))
+}
+
+#[cfg(not(unix))]
+async fn open_socket(_: &Path) -> io::Result<Listener> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "there are no such sockets on this system"))
+}
+
+/// Takes in whoever comes, until the server is to end.
+pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Connections>) {
+    loop {
+        let came = tokio::select! {
+            () = connections.ending() => return,
+            came = come(&listener, &app, &connections) => came,
+        };
+        if let Err(error) = came {
+            // Most likely there are too many files open; it passes when others leave.
+            tracing::warn!("nobody can come in: {error}");
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+async fn come(listener: &Listener, app: &Router, connections: &Arc<Connections>) -> io::Result<()> {
+    match listener {
+        Listener::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Without it each small answer waits 40 ms for the client's word that it has the one before.
+            stream.set_nodelay(true)?;
+            serve(stream, app.clone(), connections);
+        }
+        #[cfg(unix)]
+        Listener::Unix(listener, _) => serve(listener.accept().await?.0, app.clone(), connections),
+    }
+    Ok(())
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(listener) => match listener.local_addr() {
+                Ok(address) => write!(to, "http://{address}"),
+                Err(error) => write!(to, "an address that cannot be told: {error}"),
+            },
+            #[cfg(unix)]
+            Self::Unix(_, socket) => write!(to, "unix:{}", socket.0.display()),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Sessions and their reports.
+
+use super::super::app::App;
+use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
+use crate::auth::{Admitted, Scope};
+use crate::monitor::{Sight, Tick};
+use crate::query::{self, QueryError, micros};
+use crate::report::{self, DEFAULT_LIMIT, Filter, Rendered, View, ViewError};
+use crate::store::audit::{AuditLine, Outcome, Transport};
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new().route("/v1/sessions", get(list)).route("/v1/sessions/{id}/status", get(status))
+}
+
+/// What of a report is wanted: as `get_session_status` takes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(default = "yes")]
+    include_metrics: bool,
+    #[serde(default = "yes")]
+    include_health: bool,
+    /// Words with commas between.
+    #[serde(default)]
+    only: String,
+    limit: Option<u64>,
+    cursor: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Wanted {
+    fn view(&self) -> Result<View, ViewError> {
+        let words = self.only.split(',').filter(|word| !word.is_empty());
+        Ok(View {
+            metrics: self.include_metrics,
+            health: self.include_health,
+            only: words.map(str::parse::<Filter>).collect::<Result<_, _>>()?,
+            limit: View::check_limit(self.limit.unwrap_or(DEFAULT_LIMIT as u64))?,
+            cursor: self.cursor.as_deref().map(str::parse).transpose()?,
+        })
+    }
+}
+
+/// One who asks, for the audit log.
+struct Asking {
+    app: Arc<App>,
+    user: String,
+    client: String,
+    what: &'static str,
+    began: Duration,
+}
+
+impl Asking {
+    fn begin(app: &Arc<App>, admitted: &Admitted, headers: &HeaderMap, what: &'static str) -> Self {
+        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let client = agent.map_or_else(|| "unknown client".to_owned(), report::clean);
+        let (user, began) = (admitted.principal.user_id.clone(), app.service.steady());
+        Self { app: Arc::clone(app), user, client, what, began }
+    }
+
+    fn sight(&self) -> Sight {
+        Sight::Of(self.user.as_str().into())
+    }
+
+    fn note(self, outcome: Outcome, tick: Option<&Tick>, session: Option<String>, agents: usize) {
+        let service = &self.app.service;
+        let total = service.steady().saturating_sub(self.began);
+        service.note(AuditLine {
+            unix_ms: service.unix_ms(),
+            principal: self.user,
+            client: self.client,
+            transport: Transport::Http,
+            tool: self.what.into(),
+            session,
+            outcome,
+            agents: u32::try_from(agents).unwrap_or(u32::MAX),
+            micros: micros(tick, Duration::ZERO, total),
+        });
+    }
+}
+
+async fn list(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, headers: HeaderMap) -> Answer {
+    check(&admitted, Scope::StatusRead)?;
+    let asking = Asking::begin(&app, &admitted, &headers, "GET /v1/sessions");
+    let tick = app.service.tick(&asking.sight()).await.map_err(unavailable)?;
+    let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
+    asking.note(Outcome::Ok, Some(&tick), None, 0);
+    Ok(Json(sessions).into_response())
+}
+
+async fn status(
+    State(app): State<Arc<App>>,
+    Extension(admitted): Extension<Admitted>,
+    Named(id): Named,
+    Asked(wanted): Asked<Wanted>,
+    headers: HeaderMap,
+) -> Answer {
+    check(&admitted, Scope::StatusRead)?;
+    let asking = Asking::begin(&app, &admitted, &headers, "GET /v1/sessions/{id}/status");
+    let named = Some(report::clean(&id));
+    let view = match wanted.view() {
+        Ok(view) => view,
+        Err(error) => {
+            asking.note(Outcome::Invalid, None, named, 0);
+            return Err(Problem::new(StatusCode::BAD_REQUEST, error.to_string()));
+        }
+    };
+    let tick = app.service.tick(&asking.sight()).await.map_err(unavailable)?;
+    let seen = match query::find(&tick, &id) {
+        Ok(seen) => seen,
+        Err(error) => {
+            asking.note(error.outcome(), Some(&tick), named, 0);
+            return Err(Problem::new(not_found(&error), error.to_string()));
+        }
+    };
+    let (age_ms, rendered) = app.service.report(&tick, seen, view).await.map_err(failed)?;
+    let outcome = if rendered.partial { Outcome::Partial } else { Outcome::Ok };
+    asking.note(outcome, Some(&tick), Some(seen.facts.session.id.clone()), rendered.agents);
+    Ok(report_response(age_ms, &rendered))
+}
+
+fn not_found(error: &QueryError) -> StatusCode {
+    match error {
+        QueryError::Unknown { .. } => StatusCode::NOT_FOUND,
+        QueryError::Ambiguous { .. } => StatusCode::CONFLICT,
+        QueryError::BadName(_) | QueryError::View(_) => StatusCode::BAD_REQUEST,
+        QueryError::Ended(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn report_response(age_ms: u64, rendered: &Rendered) -> Response {
+    let text = Rendered::head(age_ms) + rendered.tail();
+    ([(header::CONTENT_TYPE, "application/json")], Body::from(Bytes::from(text))).into_response()
+}

@@ -1,0 +1,67 @@
+//! What is remembered of sessions beyond the end of the server, so that clients need not notice that there is a new one.
+
+use crate::setup::Setup;
+use crate::store::StoreError;
+use async_trait::async_trait;
+use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
+use std::sync::Arc;
+
+/// The memory for the sessions of one grant.
+#[derive(Clone)]
+pub(super) struct Memory {
+    setup: Arc<Setup>,
+    grant_id: Arc<str>,
+}
+
+impl Memory {
+    /// The memory for this grant.
+    pub fn new(setup: Arc<Setup>, grant_id: &str) -> Self {
+        Self { setup, grant_id: grant_id.into() }
+    }
+
+    /// Whether a session is remembered. Where that cannot be told, it is not.
+    pub async fn knows(&self, id: &str) -> bool {
+        let found = self.load(id).await;
+        found
+            .inspect_err(|error| tracing::warn!("sessions from before are not known: {error}"))
+            .is_ok_and(|it| it.is_some())
+    }
+
+    /// Forgets a session.
+    pub async fn forget(&self, id: &str) {
+        if let Err(error) = self.delete(id).await {
+            tracing::warn!("a session that is over is still remembered: {error}");
+        }
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        id: &str,
+        work: impl FnOnce(&Setup, &str, &str) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, SessionStoreError> {
+        let (memory, id) = (self.clone(), id.to_owned());
+        Ok(tokio::task::spawn_blocking(move || work(&memory.setup, &id, &memory.grant_id)).await??)
+    }
+}
+
+#[async_trait]
+impl SessionStore for Memory {
+    async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
+        let found = self.with(id, |setup, id, grant| setup.store.kept_session(id, grant)).await?;
+        Ok(found.map(|hello| serde_json::from_str(&hello)).transpose()?)
+    }
+
+    async fn store(&self, id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
+        let hello = serde_json::to_string(state)?;
+        let keep = move |setup: &Setup, id: &str, grant: &str| {
+            let now_ms = setup.clock.now().unix_ms;
+            let keep = u64::try_from(setup.config().clients.keep.0.as_millis()).unwrap_or(u64::MAX);
+            setup.store.keep_session(id, grant, &hello, now_ms, now_ms.saturating_sub(keep))
+        };
+        self.with(id, keep).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {
+        self.with(id, |setup, id, _| setup.store.forget_session(id)).await
+    }
+}
