@@ -1,6 +1,7 @@
 //! The one SQLite file: when it is opened, how its schema grows, and what can be wrong with it.
 
 use super::private;
+use super::schema::MIGRATIONS;
 use crate::config::make_private;
 use crate::files::regular_or_missing;
 use crate::names::BadName;
@@ -32,112 +33,6 @@ impl Use {
         }
     }
 }
-
-/// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-const MIGRATIONS: [&str; 5] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT];
-
-/// Who was declared.
-const REGISTRY: &str = "
-    CREATE TABLE session (
-        id TEXT PRIMARY KEY,
-        name TEXT,
-        root_path TEXT
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE agent (
-        session_id TEXT NOT NULL REFERENCES session (id),
-        name TEXT NOT NULL,
-        specialization TEXT,
-        pid INTEGER,
-        start INTEGER,
-        boot_id TEXT,
-        pid_namespace TEXT,
-        owner TEXT NOT NULL,
-        registered_by TEXT NOT NULL,
-        registered_at_ms INTEGER NOT NULL,
-        PRIMARY KEY (session_id, name),
-        CHECK ((pid IS NULL) = (start IS NULL) AND (pid IS NULL) = (boot_id IS NULL) AND (pid IS NULL) = (pid_namespace IS NULL))
-    ) STRICT, WITHOUT ROWID;
-";
-
-/// Which MCP clients were connected, and what they have called.
-const CLIENTS: &str = "
-    CREATE TABLE client (
-        id TEXT PRIMARY KEY,
-        server TEXT NOT NULL,
-        user_id TEXT NOT NULL,
-        grant_id TEXT,
-        client_id TEXT,
-        name TEXT,
-        version TEXT,
-        protocol TEXT NOT NULL,
-        transport TEXT NOT NULL,
-        connected_at_ms INTEGER NOT NULL,
-        last_activity_at_ms INTEGER NOT NULL,
-        ended_at_ms INTEGER,
-        ended_reason TEXT,
-        agents_registered INTEGER NOT NULL DEFAULT 0,
-        CHECK ((ended_at_ms IS NULL) = (ended_reason IS NULL))
-    ) STRICT;
-    CREATE INDEX client_by_time ON client (user_id, connected_at_ms DESC, id DESC);
-    CREATE INDEX client_open ON client (server) WHERE ended_at_ms IS NULL;
-    CREATE TABLE client_call (
-        client TEXT NOT NULL REFERENCES client (id) ON DELETE CASCADE,
-        tool TEXT NOT NULL,
-        calls INTEGER NOT NULL,
-        failures INTEGER NOT NULL,
-        PRIMARY KEY (client, tool)
-    ) STRICT, WITHOUT ROWID;
-";
-
-/// What became of agents that `headcount run` started.
-const RUNS: &str = "
-    CREATE TABLE run (
-        session_id TEXT NOT NULL,
-        name TEXT NOT NULL,
-        tag TEXT NOT NULL UNIQUE,
-        keeper_pid INTEGER NOT NULL,
-        keeper_start INTEGER NOT NULL,
-        running INTEGER NOT NULL,
-        restarts INTEGER NOT NULL DEFAULT 0,
-        restarted_at_ms INTEGER,
-        exit_code INTEGER,
-        ended_at_ms INTEGER,
-        next_start_at_ms INTEGER,
-        PRIMARY KEY (session_id, name),
-        FOREIGN KEY (session_id, name) REFERENCES agent (session_id, name) ON DELETE CASCADE
-    ) STRICT, WITHOUT ROWID;
-";
-
-/// Who may use a server, and the tokens that show it. Of a token only its digest is here.
-const GRANTS: &str = "
-    CREATE TABLE grant (
-        id TEXT PRIMARY KEY,
-        user_id TEXT NOT NULL,
-        name TEXT NOT NULL,
-        client_id TEXT,
-        scopes TEXT NOT NULL,
-        created_at_ms INTEGER NOT NULL,
-        expires_at_ms INTEGER,
-        last_used_at_ms INTEGER,
-        revoked_at_ms INTEGER
-    ) STRICT;
-    CREATE INDEX grant_by_name ON grant (user_id, name);
-    CREATE TABLE token (
-        digest BLOB PRIMARY KEY,
-        grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE
-    ) STRICT, WITHOUT ROWID;
-";
-
-/// Sessions of the HTTP transport, and how each began.
-const TRANSPORT: &str = "
-    CREATE TABLE transport_session (
-        id BLOB PRIMARY KEY,
-        grant_id TEXT NOT NULL,
-        hello TEXT NOT NULL,
-        begun_at_ms INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
-";
 
 /// The version of the newest schema.
 const VERSION: u32 = MIGRATIONS.len() as u32;

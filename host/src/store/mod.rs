@@ -11,6 +11,7 @@ pub mod lease;
 pub mod log;
 pub mod registry;
 pub mod runs;
+mod schema;
 pub mod serving;
 pub mod transport;
 
