@@ -6,7 +6,7 @@
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
-use crate::observe::records::value::word;
+use crate::observe::records::value::{count, json, word};
 use serde_json::Value;
 
 /// The tool by which the model asks a person.
@@ -29,6 +29,8 @@ pub struct Events {
     whole: bool,
     /// Whether any line had the form that is known.
     understood: bool,
+    /// Lines that were not understood.
+    lost: u64,
 }
 
 impl Parser for Events {
@@ -36,11 +38,15 @@ impl Parser for Events {
     const END: Option<u64> = Some(4 << 20);
 
     fn line(&mut self, line: &[u8], now_ms: u64) {
-        let event: Value = match serde_json::from_slice(line) {
+        let event: Value = match json(line) {
             Ok(event) => event,
-            // A program that is killed while it writes leaves half a line, which says nothing about the others.
-            Err(_) if self.understood => return,
-            Err(_) => return self.state(Claim::Unknown, "a line that is not JSON", None, now_ms),
+            Err(why) => {
+                self.lost += u64::from(!why.breaks_off);
+                if !self.understood {
+                    self.state(Claim::Unknown, "a line that is not JSON", None, now_ms);
+                }
+                return;
+            }
         };
         let Some(name) = event["type"].as_str() else {
             return self.state(Claim::Unknown, "a line without a type", None, now_ms);
@@ -50,6 +56,10 @@ impl Parser for Events {
             return self.state(Claim::Unknown, name, None, now_ms);
         };
         self.event(name, &event["data"], at_ms);
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
     }
 }
 
@@ -117,8 +127,12 @@ impl Events {
             "session.auto_mode_resolved" => self.choose(&data["chosenModel"]),
             "assistant.message" => {
                 self.choose(&data["model"]);
-                if let Some(tokens) = data["outputTokens"].as_u64() {
-                    self.output_tokens = Some(self.output_tokens.unwrap_or(0).saturating_add(tokens));
+                match count(&data["outputTokens"]) {
+                    Ok(Some(tokens)) => {
+                        self.output_tokens = Some(self.output_tokens.unwrap_or(0).saturating_add(tokens));
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.lost += 1,
                 }
             }
             // More events come with new versions.
@@ -286,6 +300,24 @@ mod tests {
         assert_eq!(told(&start.replace("timestamp", "time")), Claim::Unknown);
         assert_eq!(told("{}"), Claim::Unknown);
         assert_eq!(said(&events(&["binary".to_owned()])).remove(0).1, Claim::Unknown);
+    }
+
+    #[test]
+    fn half_a_character_costs_no_line_and_what_is_not_understood_is_counted() {
+        let half = |line: String| line.replace("HALF", r"\ud83d");
+        let begin = [
+            line(0, "session.start", json!({})),
+            line(1, "assistant.turn_start", json!({})),
+            line(2, "user_input.requested", json!({"requestId": "r"})),
+            half(line(3, "user_input.completed", json!({"requestId": "r", "answer": "HALF"}))),
+            half(line(4, "assistant.message", json!({"outputTokens": 7.0, "content": "HALF"}))),
+        ];
+        let whole = events(&begin);
+        assert_eq!(said(&whole), [(Source::Transcript, Claim::Working, None, BEGIN_MS + 1000)]);
+        assert_eq!((whole.usage(|_| true).unwrap().output_tokens, whole.lost()), (Some(7), 0));
+        let odd = [line(5, "assistant.message", json!({"outputTokens": -1})), "{]".to_owned(), "{\"half".to_owned()];
+        let odd = events(&[&begin[..], &odd].concat());
+        assert_eq!((odd.usage(|_| true).unwrap().output_tokens, odd.lost()), (Some(7), 2));
     }
 
     proptest! {
