@@ -1,7 +1,7 @@
 //! The parser of Copilot's events: one line of JSON for each, `{"id", "parentId", "timestamp", "type", "data"}`.
 //!
 //! It is the only record of the kinds known here that tells when a person is asked. A question is answered when an event
-//! with the same id says so, not when another event comes.
+//! with the same id says so, and over when its turn is; not when any other event comes.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
@@ -100,8 +100,9 @@ impl Events {
         match name {
             "session.start" => self.whole = true,
             "session.resume" => self.forget_turn(),
-            "assistant.turn_start" => self.state(Claim::Working, name, None, at_ms),
-            "assistant.turn_end" => self.state(Claim::Idle, name, None, at_ms),
+            "assistant.turn_start" => self.turn(Claim::Working, name, at_ms),
+            "assistant.turn_end" => self.turn(Claim::Idle, name, at_ms),
+            "user.message" => self.questions.clear(),
             "abort" => {
                 self.forget_turn();
                 self.state(Claim::Idle, name, Some("aborted"), at_ms);
@@ -138,6 +139,14 @@ impl Events {
             // More events come with new versions.
             _ => {}
         }
+    }
+
+    /// Whoever asked in the turn before waits no more. While subagents run, a turn may be one of theirs.
+    fn turn(&mut self, claim: Claim, name: &str, at_ms: u64) {
+        if self.subagents.iter().len() == 0 {
+            self.questions.clear();
+        }
+        self.state(claim, name, None, at_ms);
     }
 
     fn begin_tool(&mut self, id: &str, data: &Value, at_ms: u64) {
@@ -236,6 +245,23 @@ mod tests {
         assert_eq!(said(&events(&answered)), [(Source::Transcript, Claim::Working, None, BEGIN_MS + 1000)]);
         let broken_off = [&asked[..], &[line(7, "abort", json!({}))]].concat();
         assert_eq!(said(&events(&broken_off)).last().unwrap().1, Claim::Idle);
+    }
+
+    #[test]
+    fn a_question_is_over_with_its_turn_also_where_no_answer_is_recorded() {
+        let start = line(1, "assistant.turn_start", json!({}));
+        let ask = line(2, "permission.requested", json!({"requestId": "a"}));
+        let waits = |lines: &[&String]| {
+            let lines: Vec<_> = lines.iter().map(|line| (*line).clone()).collect();
+            said(&events(&lines)).iter().any(|(_, claim, ..)| *claim == Claim::Waiting)
+        };
+        assert!(waits(&[&start, &ask]));
+        for over in ["assistant.turn_end", "assistant.turn_start", "user.message"] {
+            assert!(!waits(&[&start, &ask, &line(3, over, json!({}))]), "{over}");
+            assert!(waits(&[&start, &line(0, over, json!({})), &ask]), "{over}");
+        }
+        let beside = line(2, "subagent.started", json!({"toolCallId": "s"}));
+        assert!(waits(&[&start, &beside, &ask, &line(3, "assistant.turn_end", json!({}))]), "it may be the subagent's");
     }
 
     #[test]
