@@ -1,9 +1,9 @@
 //! What OpenCode's sessions say. An answer of the model is a message, which is finished when it has a time of completion;
 //! what one turn takes may be several. Questions for permission are in its memory alone.
 
-use super::super::value::word;
+use super::super::value::{plain, word};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, tokens, word_of};
+use super::rows::{NO_PERMISSIONS, json, statement, sum, tokens, word_of};
 use super::{Kind, Said, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
@@ -11,6 +11,9 @@ use crate::store::foreign::opencode::{self, SUMMED};
 use crate::store::foreign::{Opened, Row, Unread};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// The last time that its language knows, Unix milliseconds.
+const LAST_TIME: f64 = 8.64e15;
 
 /// OpenCode's way.
 #[derive(Debug)]
@@ -98,7 +101,7 @@ fn used(sums: &Row, gaps: &mut Vec<Gap>) -> Usage {
     let thought = output.and_then(|_| tokens(sums, "tokens_reasoning", "output-tokens", gaps));
     Usage {
         input_tokens: tokens(sums, "tokens_input", "input-tokens", gaps),
-        output_tokens: output.zip(thought).map(|(output, thought)| output.saturating_add(thought)),
+        output_tokens: output.zip(thought).and_then(|(output, thought)| sum("output-tokens", &[output, thought], gaps)),
         cache_read_tokens: tokens(sums, "tokens_cache_read", "cache-read-tokens", gaps),
         cache_write_tokens: tokens(sums, "tokens_cache_write", "cache-write-tokens", gaps),
         ..Usage::default()
@@ -118,9 +121,9 @@ fn turn(newest: Option<Option<&Value>>) -> Result<Option<Evidence>, String> {
         Value::Null => Ok(None),
         time => time
             .as_f64()
-            .filter(|at| *at >= 0.0)
+            .filter(|at| (0.0..=LAST_TIME).contains(at))
             .map(|at| Some(at as u64))
-            .ok_or(format!("the time \"{name}\" of its last message is no number")),
+            .ok_or(format!("the time \"{name}\" of its last message is none")),
     };
     let begun = time("created")?.ok_or("its last message has no time")?;
     let ended = time("completed")?;
@@ -129,22 +132,31 @@ fn turn(newest: Option<Option<&Value>>) -> Result<Option<Evidence>, String> {
         ("assistant", Value::Null, None) => {
             Ok(Some(statement(Claim::Working, "unfinished", Some(NO_PERMISSIONS), begun)))
         }
-        ("assistant", Value::Null, Some(ended)) => Ok(finished(&message["finish"], ended)),
+        ("assistant", Value::Null, Some(ended)) => finished(&message["finish"], ended),
         ("assistant", error, ended) => Ok(Some(broken(error, ended.unwrap_or(begun)))),
         (other, ..) => Ok(Some(statement(Claim::Unknown, other, None, begun))),
     }
 }
 
-fn finished(finish: &Value, at_ms: u64) -> Option<Evidence> {
-    match finish.as_str().unwrap_or("completed") {
-        "tool-calls" => None,
-        word => Some(statement(Claim::Idle, word, None, at_ms)),
-    }
+/// What the reason says for which an answer has ended. After two of them OpenCode itself goes on with the next step.
+fn finished(finish: &Value, at_ms: u64) -> Result<Option<Evidence>, String> {
+    let word = match finish {
+        Value::Null => "completed",
+        word => word.as_str().ok_or("the end of its last message is no word")?,
+    };
+    let claim = match word {
+        "tool-calls" | "unknown" => return Ok(None),
+        "completed" | "stop" | "length" | "content-filter" | "error" | "other" => Claim::Idle,
+        _ => Claim::Unknown,
+    };
+    Ok(Some(statement(claim, word, None, at_ms)))
 }
 
+/// An answer that has failed. What is no word may quote anything and is not passed on.
 fn broken(error: &Value, at_ms: u64) -> Evidence {
-    match error["name"].as_str().unwrap_or("error") {
+    match error["name"].as_str().and_then(plain).unwrap_or("error") {
         name @ "MessageAbortedError" => statement(Claim::Idle, name, Some("aborted"), at_ms),
+        "error" => statement(Claim::Idle, "error", Some("failed"), at_ms),
         name => statement(Claim::Idle, name, Some(&format!("failed: {name}")), at_ms),
     }
 }
@@ -209,6 +221,20 @@ mod tests {
                 Some("failed: APIError"),
                 5,
             ),
+            (
+                json!({"role": "assistant", "time": {"created": 5}, "error": {"name": "see /home/me\u{1b}[2J"}}),
+                Claim::Idle,
+                "error",
+                Some("failed"),
+                5,
+            ),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "frobnicated"}),
+                Claim::Unknown,
+                "frobnicated",
+                None,
+                7,
+            ),
             (json!({"role": "oracle", "time": {"created": 5}}), Claim::Unknown, "oracle", None, 5),
         ] {
             assert_eq!(turn_of(&message), Ok(Some(statement(claim, said, detail, at_ms))), "{message}");
@@ -216,6 +242,7 @@ mod tests {
         for nothing in [
             json!({"role": "user", "time": {"created": 5}}),
             json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "tool-calls"}),
+            json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "unknown"}),
         ] {
             assert_eq!(turn_of(&nothing), Ok(None), "{nothing}");
         }
@@ -226,7 +253,12 @@ mod tests {
         for (message, why) in [
             (
                 json!({"role": "assistant", "time": {"created": 5, "completed": "noon"}}),
-                "\"completed\" of its last message is no number",
+                "\"completed\" of its last message is none",
+            ),
+            (json!({"role": "assistant", "time": {"created": 1e300}}), "\"created\" of its last message is none"),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": ["stop"]}),
+                "the end of its last message is no word",
             ),
             (json!({"role": "assistant", "time": 5}), "has no time"),
             (json!({"time": {"created": 5}}), "has no role"),
@@ -247,6 +279,14 @@ mod tests {
             gaps.contains(&("cache-write-tokens", "this version does not sum them up (tokens_cache_write)")),
             "{gaps:?}"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_said() {
+        let sums = json!({"tokens_output": u64::MAX, "tokens_reasoning": 1});
+        let said = said(sums.as_object().unwrap(), &[], &[]);
+        assert_eq!(said.usage.output_tokens, None);
+        assert!(said.gaps.contains(&gap("output-tokens", "they are more than can be counted")), "{:?}", said.gaps);
     }
 
     #[test]
