@@ -23,6 +23,9 @@ pub(super) trait Parser: Default {
 
     /// Takes up one line. `now_ms` is the time now, Unix milliseconds, for lines that have none.
     fn line(&mut self, line: &[u8], now_ms: u64);
+
+    /// How many lines were not understood, or not all of them.
+    fn lost(&self) -> u64;
 }
 
 /// The records that a reader follows, by where they are.
@@ -54,6 +57,8 @@ pub(super) struct Said<'a, P> {
     pub(super) modified_ms: Option<u64>,
     /// Whether its beginning was left out.
     pub(super) cut: bool,
+    /// How many of its lines were not understood, or were too long.
+    lost: u64,
 }
 
 impl<P> Said<'_, P> {
@@ -64,8 +69,15 @@ impl<P> Said<'_, P> {
         let why = if self.whole { self.cut.then_some(CUT) } else { Some(STILL_READ) };
         let turn = why.filter(|_| !of_turn).map(|why| gap("evidence", why));
         let activity = (!self.whole && !of_turn).then(|| gap(ACTIVITY, STILL_READ));
-        turn.into_iter().chain(activity).chain((!self.whole).then(|| gap("usage", STILL_READ))).collect()
+        let unread = (!self.whole).then(|| gap("usage", STILL_READ));
+        turn.into_iter().chain(activity).chain(unread).chain(not_understood(self.lost)).collect()
     }
+}
+
+/// What is to be said where so many lines of a record were not understood: no sum is known to be whole.
+pub(super) fn not_understood(lines: u64) -> Option<Gap> {
+    let plural = if lines == 1 { " of its record is" } else { "s of its record are" };
+    (lines > 0).then(|| Gap { field: "usage".into(), reason: format!("{lines} line{plural} not understood") })
 }
 
 impl<P> Default for Followed<P> {
@@ -114,11 +126,12 @@ impl<P: Parser> Followed<P> {
             Ok(Progress::Unchanged | Progress::Read) => {
                 record.end = None;
                 let (cut, modified_ms) = (record.tail.is_cut(), record.tail.modified_ms());
-                Ok(Said { parser: &record.parser, whole: true, modified_ms, cut })
+                let lost = record.parser.lost() + record.tail.too_long();
+                Ok(Said { parser: &record.parser, whole: true, modified_ms, cut, lost })
             }
             Ok(Progress::Behind) => {
                 let parser = record.last_lines(now).map_err(|why| format!("its record cannot be read: {why}"))?;
-                Ok(Said { parser, whole: false, modified_ms: None, cut: true })
+                Ok(Said { parser, whole: false, modified_ms: None, cut: true, lost: 0 })
             }
             Err(why) => Err(format!("its record cannot be read: {why}")),
         }
@@ -157,6 +170,10 @@ mod tests {
 
         fn line(&mut self, _line: &[u8], _now_ms: u64) {
             self.0 += 1;
+        }
+
+        fn lost(&self) -> u64 {
+            0
         }
     }
 
@@ -206,6 +223,10 @@ mod tests {
 
         fn line(&mut self, _line: &[u8], _now_ms: u64) {
             self.0 += 1;
+        }
+
+        fn lost(&self) -> u64 {
+            0
         }
     }
 

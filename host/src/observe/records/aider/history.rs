@@ -67,6 +67,11 @@ impl Parser for History {
             self.turn = Turn::Unsure;
         }
     }
+
+    /// What is not understood is the model's, and may be anything.
+    fn lost(&self) -> u64 {
+        0
+    }
 }
 
 impl History {

@@ -7,6 +7,7 @@ use super::turn::{Ledger, Sums};
 use crate::clock::Moment;
 use crate::observe::facts::{Evidence, Gap, Usage};
 use crate::observe::records::Calls;
+use crate::observe::records::follow::not_understood;
 use crate::observe::records::tail::{Budget, Unreadable};
 use std::path::{Path, PathBuf};
 
@@ -113,7 +114,7 @@ impl Conversation {
         let tokens = tokens.map(|inside| self.ledger.sum.plus(self.main.sums().unnamed).plus(inside));
         let context = self.context();
         let lost = self.main.lost() + self.inside.lost();
-        let lost = (lost > 0).then(|| format!("{lost} lines of its transcript are not understood"));
+        let lost = not_understood(lost).map(|gap| gap.reason);
         let unpaid = tokens == Ok(Tokens::default());
         let unpaid = unpaid.then(|| "there is no answer in its transcript yet".to_owned());
         let reasons = [subagents.as_ref().err().cloned(), tokens.as_ref().err().cloned(), lost, unpaid];

@@ -325,11 +325,11 @@ fn lines_that_nobody_understands_are_counted_and_the_rest_is_read() {
     scene.session(7, &json!({"status": "busy"}));
     scene.write(
         TRANSCRIPT,
-        b"\xff\xfe\n{\n{\"type\": \"assistant\", \"message\": 5}\n{\"type\": \"novelty\", \"message\": 5}\n",
+        b"\xff\xfe\n{\"half\n{\"type\": \"assistant\", \"message\": 5}\n{\"type\": \"novelty\", \"message\": 5}\n",
     );
     scene.tell(TRANSCRIPT, 1, &[PROMPT, CALL]);
     let said = scene.look();
-    assert_eq!(other_gaps(&said), [("usage", "3 lines of its transcript are not understood")]);
+    assert_eq!(other_gaps(&said), [("usage", "2 lines of its record are not understood")]);
     assert_eq!(said.usage.unwrap().output_tokens, Some(3));
 }
 

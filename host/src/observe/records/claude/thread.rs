@@ -113,7 +113,7 @@ impl Thread {
                     turn.take(&own(&line, *whose));
                     sums.take(&line, ledger);
                 }
-                Err(_) => sums.strange += 1,
+                Err(why) => sums.strange += u64::from(!why.breaks_off),
             },
         });
         self.through |= matches!(self.progress, Ok(Progress::Read | Progress::Unchanged));

@@ -1,9 +1,10 @@
 //! One line of `projects/<folder>/<session>.jsonl`. Prompts, answers and what tools are given are looked at no further than
 //! is needed to tell what kind of line it is.
 
-use crate::observe::records::value::{date, word};
+use crate::observe::records::value::{self, NotUnderstood, date, word};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use std::fmt;
 
 /// What is of use in one line.
@@ -43,26 +44,35 @@ pub struct Answer {
     pub stop: Option<String>,
     /// What the whole message has cost.
     pub tokens: Option<Tokens>,
+    /// Whether something stands in the place of one of its figures that is none.
+    pub odd: bool,
     /// Tools that are called: id and name.
     pub calls: Vec<(String, String)>,
 }
 
 /// Numbers of tokens. A figure that the record does not have is not known, and no zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// Sent to the model.
-    #[serde(rename = "input_tokens")]
     pub input: Option<u64>,
     /// Came back.
-    #[serde(rename = "output_tokens")]
     pub output: Option<u64>,
     /// Read from the cache.
-    #[serde(rename = "cache_read_input_tokens")]
     pub cache_read: Option<u64>,
     /// Written to the cache.
-    #[serde(rename = "cache_creation_input_tokens")]
     pub cache_write: Option<u64>,
+}
+
+impl Tokens {
+    /// Those that a message tells, and whether something is told that is no number of tokens.
+    fn of(usage: &Value) -> (Option<Self>, bool) {
+        let count = |name: &str| value::count(&usage[name]);
+        let figures =
+            ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"].map(count);
+        let odd = figures.iter().any(Result::is_err);
+        let [input, output, cache_read, cache_write] = figures.map(Result::unwrap_or_default);
+        (usage.is_object().then_some(Self { input, output, cache_read, cache_write }), odd)
+    }
 }
 
 /// Messages that the program itself has written in the model's name.
@@ -79,63 +89,66 @@ fn id(text: &str) -> String {
 ///
 /// # Errors
 /// It is no JSON object, or a message that is not as messages were so far.
-pub fn parse(line: &[u8]) -> Result<Line, String> {
-    let unknown = |error: serde_json::Error| format!("is not understood (column {})", error.column());
-    let raw: RawLine = match serde_json::from_slice(line) {
+pub fn parse(line: &[u8]) -> Result<Line, NotUnderstood> {
+    let raw: RawLine = match value::json(line) {
         Ok(raw) => raw,
         // Only messages matter; of all other lines it is enough that they are some.
-        Err(error) => match serde_json::from_slice::<JustType>(line).map_err(unknown)?.kind.as_deref() {
-            Some("assistant" | "user") => return Err(unknown(error)),
+        Err(error) => match value::json::<JustType>(line)?.kind.as_ref().and_then(Value::as_str) {
+            Some("assistant" | "user") => return Err(error),
             _ => return Ok(Line { at_ms: None, aside: false, what: What::Other }),
         },
     };
-    let at_ms = raw.timestamp.as_deref().and_then(date);
-    Ok(Line { at_ms, aside: raw.is_sidechain.unwrap_or(false), what: raw.what() })
+    let at_ms = raw.timestamp.as_str().and_then(date);
+    Ok(Line { at_ms, aside: raw.is_sidechain == true, what: raw.what() })
 }
 
 #[derive(Deserialize)]
 struct JustType {
     #[serde(rename = "type")]
-    kind: Option<String>,
+    kind: Option<Value>,
 }
 
+/// What is of another type than expected is as good as not there: the rest of the line still is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawLine {
     #[serde(rename = "type")]
-    kind: Option<String>,
-    subtype: Option<String>,
-    timestamp: Option<String>,
-    is_sidechain: Option<bool>,
-    is_meta: Option<bool>,
-    is_compact_summary: Option<bool>,
+    kind: Option<Value>,
+    #[serde(default)]
+    subtype: Value,
+    #[serde(default)]
+    timestamp: Value,
+    #[serde(default)]
+    is_sidechain: Value,
+    #[serde(default)]
+    is_meta: Value,
+    #[serde(default)]
+    is_compact_summary: Value,
     message: Option<RawMessage>,
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct RawMessage {
-    id: Option<String>,
-    model: Option<String>,
-    stop_reason: Option<String>,
-    usage: Option<Tokens>,
-    #[serde(default)]
+    id: Value,
+    model: Value,
+    stop_reason: Value,
+    usage: Value,
     content: Content,
 }
 
 impl RawLine {
     fn what(self) -> What {
         let message = self.message.unwrap_or_default();
-        match (self.kind.as_deref(), self.subtype.as_deref()) {
+        match (self.kind.as_ref().and_then(Value::as_str), self.subtype.as_str()) {
             (Some("assistant"), _) => What::Answer(message.answer()),
             (Some("user"), _) => {
                 let results: Vec<String> =
-                    message.content.blocks.iter().filter_map(|b| b.tool_use_id.as_deref().map(id)).collect();
+                    message.content.blocks.iter().filter_map(|b| b.tool_use_id.as_str().map(id)).collect();
                 match message.content.text {
                     Some(Text::Interruption) => What::TurnEnd("interrupted"),
                     _ if !results.is_empty() => What::Results(results),
-                    Some(Text::Prompt) if self.is_meta != Some(true) && self.is_compact_summary != Some(true) => {
-                        What::Prompt
-                    }
+                    Some(Text::Prompt) if self.is_meta != true && self.is_compact_summary != true => What::Prompt,
                     _ => What::Other,
                 }
             }
@@ -148,14 +161,15 @@ impl RawLine {
 
 impl RawMessage {
     fn answer(self) -> Answer {
-        let is_call = |block: &Block| block.kind.as_deref() == Some("tool_use");
-        let calls = self.content.blocks.into_iter().filter(is_call);
+        let calls = self.content.blocks.iter().filter(|block| block.kind == "tool_use");
+        let (tokens, odd) = Tokens::of(&self.usage);
         Answer {
-            id: self.id,
-            model: self.model.filter(|model| model != NO_MODEL).as_deref().map(word),
-            stop: self.stop_reason.as_deref().map(word),
-            tokens: self.usage,
-            calls: calls.filter_map(|call| Some((id(&call.id?), word(&call.name?)))).collect(),
+            id: self.id.as_str().map(str::to_owned),
+            model: self.model.as_str().filter(|model| *model != NO_MODEL).map(word),
+            stop: self.stop_reason.as_str().map(word),
+            tokens,
+            odd,
+            calls: calls.filter_map(|call| Some((id(call.id.as_str()?), word(call.name.as_str()?)))).collect(),
         }
     }
 }
@@ -170,11 +184,14 @@ struct Content {
 
 #[derive(Deserialize)]
 struct Block {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    id: Option<String>,
-    name: Option<String>,
-    tool_use_id: Option<String>,
+    #[serde(rename = "type", default)]
+    kind: Value,
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    name: Value,
+    #[serde(default)]
+    tool_use_id: Value,
     text: Option<Text>,
 }
 
@@ -279,6 +296,7 @@ mod tests {
             model: Some("m".to_owned()),
             stop: Some("tool_use".to_owned()),
             tokens: Some(tokens),
+            odd: false,
             calls: vec![("t1".to_owned(), "Bash".to_owned())],
         };
         assert_eq!(line.what, What::Answer(answer));
@@ -330,14 +348,33 @@ mod tests {
     fn a_line_of_a_kind_that_nobody_knows_is_no_fault_but_a_strange_message_is() {
         assert_eq!(what(r#"{"type": "progress", "message": 7, "timestamp": []}"#), What::Other);
         assert_eq!(what("{}"), What::Other);
-        let strange = parse(br#"{"type": "assistant", "message": {"usage": {"input_tokens": "secret"}}}"#);
-        assert_eq!(strange.unwrap_err(), "is not understood (column 68)");
+        assert!(!parse(br#"{"type": "assistant", "message": {"content": 7}}"#).unwrap_err().breaks_off);
+        assert!(parse(br#"{"type": "assistant", "message": {"con"#).unwrap_err().breaks_off);
         for garbage in [&b"\xff\xfe"[..], b"[]", b"{", b"null", b"\0\0"] {
             assert!(parse(garbage).is_err());
         }
         let deep = "[".repeat(100_000);
         assert!(parse(deep.as_bytes()).is_err());
         assert!(parse(format!(r#"{{"type": "user", "message": {{"content": {deep}"#).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_is_of_another_form_spoils_nothing_else_of_its_line() {
+        let end = |text: &str, usage: &str| {
+            let line = format!(
+                r#"{{"type":"assistant","isSidechain":"no","message":{{"id":"m","model":7,"stop_reason":"end_turn",
+                "content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":{usage},"output_tokens":3}}}}}}"#
+            );
+            let What::Answer(answer) = what(&line) else { panic!("is an answer") };
+            assert_eq!((answer.stop.as_deref(), answer.tokens.unwrap().output), (Some("end_turn"), Some(3)), "{line}");
+            (answer.tokens.unwrap().input, answer.odd)
+        };
+        assert_eq!(end(r"\ud83d", "9"), (Some(9), false), "half a character");
+        assert_eq!(end("x", "9.0"), (Some(9), false));
+        assert_eq!(end("x", "null"), (None, false));
+        for odd in ["-1", "9.5", "1e400", "\"secret\"", "[]"] {
+            assert_eq!(end("x", odd), (None, true), "{odd}");
+        }
     }
 
     proptest! {

@@ -152,7 +152,7 @@ pub struct Sums {
     pub model: Option<String>,
     /// The tokens that it was sent for that, of whatever kind.
     pub context: Option<u64>,
-    /// Lines that were not understood.
+    /// Lines that were not understood, or not all of them.
     pub strange: u64,
     /// Messages without an id.
     pub unnamed: Tokens,
@@ -162,6 +162,7 @@ impl Sums {
     /// Takes up the next line.
     pub fn take(&mut self, line: &Line, ledger: &mut Ledger) {
         let What::Answer(answer) = &line.what else { return };
+        self.strange += u64::from(answer.odd);
         if !line.aside && answer.model.is_some() {
             self.model.clone_from(&answer.model);
             self.context = answer.tokens.and_then(Tokens::sent);

@@ -6,7 +6,7 @@
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
-use crate::observe::records::value::word;
+use crate::observe::records::value::{count, json, without, word};
 use serde_json::Value;
 
 /// What is to be known of every open turn.
@@ -26,6 +26,8 @@ pub struct Rollout {
     understood: bool,
     /// Whether anything was asked, said or done.
     touched: bool,
+    /// Lines that were not understood.
+    lost: u64,
 }
 
 impl Parser for Rollout {
@@ -33,11 +35,16 @@ impl Parser for Rollout {
     const END: Option<u64> = Some(2 << 20);
 
     fn line(&mut self, line: &[u8], now_ms: u64) {
-        let event: Value = match serde_json::from_slice(line) {
+        let event: Value = match json(line) {
             Ok(event) => event,
-            // A program that is killed while it writes leaves half a line, which says nothing about the others.
-            Err(_) if self.understood => return,
-            Err(_) => return self.strange("a line that is not JSON", now_ms),
+            Err(why) => {
+                self.lost += u64::from(!why.breaks_off);
+                // It says nothing about the others.
+                if !self.understood {
+                    self.strange("a line that is not JSON", now_ms);
+                }
+                return;
+            }
         };
         let Some(kind) = event["type"].as_str() else { return self.strange("a line without a type", now_ms) };
         if !KINDS.contains(&kind) {
@@ -62,6 +69,10 @@ impl Parser for Rollout {
             ("response_item", Some(name)) => self.call(name, payload, time(&event).unwrap_or(now_ms)),
             _ => {}
         }
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
     }
 }
 
@@ -111,11 +122,17 @@ impl Rollout {
     /// The tokens of the whole conversation, which Codex sums up itself, and how full the context was at the last call. The
     /// tokens of the cache are part of Codex's input.
     fn count(&mut self, info: &Value) {
-        let total = |name: &str| info["total_token_usage"][name].as_u64();
-        let Some(input) = total("input_tokens") else { return };
-        let (read, written) = (total("cached_input_tokens"), total("cache_write_input_tokens"));
-        self.usage.input_tokens = Some(input.saturating_sub(read.unwrap_or(0)).saturating_sub(written.unwrap_or(0)));
-        self.usage.output_tokens = total("output_tokens");
+        let total = |name: &str| count(&info["total_token_usage"][name]);
+        let (input, read, written) =
+            (total("input_tokens"), total("cached_input_tokens"), total("cache_write_input_tokens"));
+        if input == Ok(None) {
+            return;
+        }
+        let figures = [without(input, [read, written]), total("output_tokens"), read, written];
+        self.lost += u64::from(figures.iter().any(Result::is_err));
+        let [fresh, output, read, written] = figures.map(|figure| figure.unwrap_or_default());
+        self.usage.input_tokens = fresh;
+        self.usage.output_tokens = output;
         self.usage.cache_read_tokens = read;
         self.usage.cache_write_tokens = written;
         let window = info["model_context_window"].as_f64().filter(|window| *window > 0.0);
@@ -149,7 +166,7 @@ pub(super) struct Head {
 impl Head {
     /// Of a line that is none, nothing is known.
     pub(super) fn new(first_line: &[u8]) -> Self {
-        let meta: Value = serde_json::from_slice(first_line).unwrap_or_default();
+        let meta: Value = json(first_line).unwrap_or_default();
         if meta["type"] != "session_meta" {
             return Self::default();
         }
@@ -283,6 +300,26 @@ mod tests {
         assert_eq!(told(&["\u{1}\u{2}"]), Some("a line that is not JSON".to_owned()));
         assert_eq!(claim(&[unknown_line, "\u{1}", CALL]), None);
         assert_eq!(claim(&["\u{1}", STARTED]).unwrap().0, Claim::Working);
+    }
+
+    #[test]
+    fn half_a_character_costs_no_line_and_an_odd_figure_only_itself() {
+        let surrogate = COMPLETE.replace("task_complete\"", r#"task_complete","last_agent_message":"\ud83d""#);
+        assert_eq!(claim(&[STARTED, &surrogate]).unwrap().0, Claim::Idle);
+        let count = |input: &str, cached: &str| {
+            let line = format!(
+                r#"{{"timestamp":"2026-09-06T10:00:02Z","type":"event_msg","payload":{{"type":"token_count","info":{{"total_token_usage":{{"input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":5}}}}}}}}"#
+            );
+            let rollout = rollout(&[META, &line]);
+            let usage = rollout.usage(|_| true).unwrap();
+            assert_eq!(usage.output_tokens, Some(5));
+            (usage.input_tokens, usage.cache_read_tokens, rollout.lost())
+        };
+        assert_eq!(count("9.0", "4"), (Some(5), Some(4), 0));
+        assert_eq!(count("10", "50"), (None, Some(50), 1), "a part is no larger than all of it");
+        assert_eq!(count("-1", "4"), (None, Some(4), 1));
+        assert_eq!(count("10", "1e400"), (None, None, 1));
+        assert_eq!(rollout(&[META, "{]", "{\"half", "\u{1}"]).lost(), 2);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The parser of Copilot's events: one line of JSON for each, `{"id", "parentId", "timestamp", "type", "data"}`.
 //!
 //! It is the only record of the kinds known here that tells when a person is asked. A question is answered when an event
-//! with the same id says so, not when another event comes.
+//! with the same id says so, and over when its turn is; not when any other event comes.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
-use crate::observe::records::value::word;
+use crate::observe::records::value::{count, json, word};
 use serde_json::Value;
 
 /// The tool by which the model asks a person.
@@ -29,6 +29,8 @@ pub struct Events {
     whole: bool,
     /// Whether any line had the form that is known.
     understood: bool,
+    /// Lines that were not understood.
+    lost: u64,
 }
 
 impl Parser for Events {
@@ -36,11 +38,15 @@ impl Parser for Events {
     const END: Option<u64> = Some(4 << 20);
 
     fn line(&mut self, line: &[u8], now_ms: u64) {
-        let event: Value = match serde_json::from_slice(line) {
+        let event: Value = match json(line) {
             Ok(event) => event,
-            // A program that is killed while it writes leaves half a line, which says nothing about the others.
-            Err(_) if self.understood => return,
-            Err(_) => return self.state(Claim::Unknown, "a line that is not JSON", None, now_ms),
+            Err(why) => {
+                self.lost += u64::from(!why.breaks_off);
+                if !self.understood {
+                    self.state(Claim::Unknown, "a line that is not JSON", None, now_ms);
+                }
+                return;
+            }
         };
         let Some(name) = event["type"].as_str() else {
             return self.state(Claim::Unknown, "a line without a type", None, now_ms);
@@ -50,6 +56,10 @@ impl Parser for Events {
             return self.state(Claim::Unknown, name, None, now_ms);
         };
         self.event(name, &event["data"], at_ms);
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
     }
 }
 
@@ -90,8 +100,9 @@ impl Events {
         match name {
             "session.start" => self.whole = true,
             "session.resume" => self.forget_turn(),
-            "assistant.turn_start" => self.state(Claim::Working, name, None, at_ms),
-            "assistant.turn_end" => self.state(Claim::Idle, name, None, at_ms),
+            "assistant.turn_start" => self.turn(Claim::Working, name, at_ms),
+            "assistant.turn_end" => self.turn(Claim::Idle, name, at_ms),
+            "user.message" => self.questions.clear(),
             "abort" => {
                 self.forget_turn();
                 self.state(Claim::Idle, name, Some("aborted"), at_ms);
@@ -117,13 +128,25 @@ impl Events {
             "session.auto_mode_resolved" => self.choose(&data["chosenModel"]),
             "assistant.message" => {
                 self.choose(&data["model"]);
-                if let Some(tokens) = data["outputTokens"].as_u64() {
-                    self.output_tokens = Some(self.output_tokens.unwrap_or(0).saturating_add(tokens));
+                match count(&data["outputTokens"]) {
+                    Ok(Some(tokens)) => {
+                        self.output_tokens = Some(self.output_tokens.unwrap_or(0).saturating_add(tokens));
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.lost += 1,
                 }
             }
             // More events come with new versions.
             _ => {}
         }
+    }
+
+    /// Whoever asked in the turn before waits no more. While subagents run, a turn may be one of theirs.
+    fn turn(&mut self, claim: Claim, name: &str, at_ms: u64) {
+        if self.subagents.iter().len() == 0 {
+            self.questions.clear();
+        }
+        self.state(claim, name, None, at_ms);
     }
 
     fn begin_tool(&mut self, id: &str, data: &Value, at_ms: u64) {
@@ -225,6 +248,23 @@ mod tests {
     }
 
     #[test]
+    fn a_question_is_over_with_its_turn_also_where_no_answer_is_recorded() {
+        let start = line(1, "assistant.turn_start", json!({}));
+        let ask = line(2, "permission.requested", json!({"requestId": "a"}));
+        let waits = |lines: &[&String]| {
+            let lines: Vec<_> = lines.iter().map(|line| (*line).clone()).collect();
+            said(&events(&lines)).iter().any(|(_, claim, ..)| *claim == Claim::Waiting)
+        };
+        assert!(waits(&[&start, &ask]));
+        for over in ["assistant.turn_end", "assistant.turn_start", "user.message"] {
+            assert!(!waits(&[&start, &ask, &line(3, over, json!({}))]), "{over}");
+            assert!(waits(&[&start, &line(0, over, json!({})), &ask]), "{over}");
+        }
+        let beside = line(2, "subagent.started", json!({"toolCallId": "s"}));
+        assert!(waits(&[&start, &beside, &ask, &line(3, "assistant.turn_end", json!({}))]), "it may be the subagent's");
+    }
+
+    #[test]
     fn a_tool_that_asks_is_a_question() {
         let call = json!({"toolCallId": "t", "toolName": "ask_user", "arguments": {"question": "secret"}});
         let asked = [
@@ -286,6 +326,24 @@ mod tests {
         assert_eq!(told(&start.replace("timestamp", "time")), Claim::Unknown);
         assert_eq!(told("{}"), Claim::Unknown);
         assert_eq!(said(&events(&["binary".to_owned()])).remove(0).1, Claim::Unknown);
+    }
+
+    #[test]
+    fn half_a_character_costs_no_line_and_what_is_not_understood_is_counted() {
+        let half = |line: String| line.replace("HALF", r"\ud83d");
+        let begin = [
+            line(0, "session.start", json!({})),
+            line(1, "assistant.turn_start", json!({})),
+            line(2, "user_input.requested", json!({"requestId": "r"})),
+            half(line(3, "user_input.completed", json!({"requestId": "r", "answer": "HALF"}))),
+            half(line(4, "assistant.message", json!({"outputTokens": 7.0, "content": "HALF"}))),
+        ];
+        let whole = events(&begin);
+        assert_eq!(said(&whole), [(Source::Transcript, Claim::Working, None, BEGIN_MS + 1000)]);
+        assert_eq!((whole.usage(|_| true).unwrap().output_tokens, whole.lost()), (Some(7), 0));
+        let odd = [line(5, "assistant.message", json!({"outputTokens": -1})), "{]".to_owned(), "{\"half".to_owned()];
+        let odd = events(&[&begin[..], &odd].concat());
+        assert_eq!((odd.usage(|_| true).unwrap().output_tokens, odd.lost()), (Some(7), 2));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 
 use crate::observe::facts::Claim;
 use crate::observe::records::follow::Parser;
-use crate::observe::records::value::word;
+use crate::observe::records::value::{json, word};
 use serde_json::Value;
 
 /// What is to be known of every open turn.
@@ -37,7 +37,7 @@ impl Parser for Transcript {
     const END: Option<u64> = Some(2 << 20);
 
     fn line(&mut self, line: &[u8], _now_ms: u64) {
-        let Ok(record) = serde_json::from_slice::<Value>(line) else {
+        let Ok(record) = json::<Value>(line) else {
             self.last = Some(Last::new(Claim::Unknown, "a line that is not JSON", None));
             return;
         };
@@ -54,6 +54,11 @@ impl Parser for Transcript {
             (Some(other), _) | (_, Some(other)) => Some(Last::new(Claim::Unknown, other, None)),
             (None, None) => Some(Last::new(Claim::Unknown, "a line without a role", None)),
         };
+    }
+
+    /// One that is not understood makes the turn unknown, and nothing is summed up.
+    fn lost(&self) -> u64 {
+        0
     }
 }
 

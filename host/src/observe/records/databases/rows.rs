@@ -1,6 +1,6 @@
 //! Rows of databases whose form nobody promises, and JSON in them.
 
-use super::super::value::{number, text, word};
+use super::super::value::{self, number, text, word};
 use super::gap;
 use crate::observe::facts::{Claim, Evidence, Gap, Source};
 use crate::store::foreign::Row;
@@ -19,7 +19,7 @@ pub(super) fn word_of(row: &Row, column: &str) -> Option<String> {
 
 /// The JSON in a column; `None`: it is too large to be read, or none.
 pub(super) fn json(row: &Row, column: &str) -> Option<Value> {
-    serde_json::from_str(text(row, column)?).ok()
+    value::json(text(row, column)?.as_bytes()).ok()
 }
 
 /// A time, Unix milliseconds.

@@ -6,7 +6,7 @@
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
-use crate::observe::records::value::{object, text, word};
+use crate::observe::records::value::{Figure, NoFigure, count, json, object, text, without, word};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -28,6 +28,8 @@ pub struct Chat {
     older: Option<Tokens>,
     recent: VecDeque<(String, Tokens)>,
     calls: Open,
+    /// Lines or messages that were not understood, or not all of them.
+    lost: u64,
 }
 
 /// What a message has used.
@@ -42,8 +44,10 @@ impl Parser for Chat {
     const END: Option<u64> = None;
 
     fn line(&mut self, line: &[u8], _now_ms: u64) {
-        // A program that is killed while it writes leaves half a line.
-        let Ok(record) = serde_json::from_slice::<Value>(line) else { return };
+        let record: Value = match json(line) {
+            Ok(record) => record,
+            Err(why) => return self.lost += u64::from(!why.breaks_off),
+        };
         if record["$rewindTo"].is_string() {
             // What was taken back has been used all the same.
             self.begun = None;
@@ -53,6 +57,10 @@ impl Parser for Chat {
         } else if let Some(session) = record["sessionId"].as_str().or_else(|| record["$set"]["sessionId"].as_str()) {
             self.session = Some(session.to_owned());
         }
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
     }
 }
 
@@ -129,7 +137,11 @@ impl Chat {
                 self.calls.begin(id, name, at_ms);
             }
         }
-        let Some(tokens) = Tokens::of(&message["tokens"]) else { return };
+        let tokens = match Tokens::of(&message["tokens"]) {
+            Ok(Some(tokens)) => tokens,
+            Ok(None) => return,
+            Err(_) => return self.lost += 1,
+        };
         let id = word(id);
         match self.recent.iter_mut().find(|(known, _)| *known == id) {
             Some((_, known)) => *known = tokens,
@@ -144,11 +156,12 @@ impl Chat {
 
 impl Tokens {
     /// Tokens of the cache are part of Gemini's input; thoughts are no part of its output.
-    fn of(tokens: &Value) -> Option<Self> {
-        let count = |name: &str| tokens[name].as_u64();
-        let (input, cached) = (count("input")?, count("cached").unwrap_or(0));
-        let output = count("output").unwrap_or(0).saturating_add(count("thoughts").unwrap_or(0));
-        Some(Self { input: input.saturating_sub(cached), output, cached })
+    fn of(tokens: &Value) -> Result<Option<Self>, NoFigure> {
+        let figure = |name: &str| -> Figure { count(&tokens[name]) };
+        let Some(input) = without(figure("input"), [figure("cached")])? else { return Ok(None) };
+        let [cached, output, thoughts] = ["cached", "output", "thoughts"].map(figure);
+        let output = output?.unwrap_or(0).saturating_add(thoughts?.unwrap_or(0));
+        Ok(Some(Self { input, output, cached: cached?.unwrap_or(0) }))
     }
 
     fn and(self, more: Self) -> Self {
@@ -233,6 +246,21 @@ mod tests {
             "a renamed field is not 0"
         );
         assert_eq!(chat(&[one]).usage(|_| true).unwrap().model, Some("gemini-3-pro".to_owned()));
+    }
+
+    #[test]
+    fn half_a_character_costs_no_line_and_an_odd_figure_is_counted_as_such() {
+        let half = message("1", "gemini", &used(100, 40, 9)).to_string().replace("secret", r"\ud83d");
+        let said = |odd: &str| {
+            let mut chat = chat(&[header()]);
+            chat.line(half.as_bytes(), 0);
+            chat.line(odd.as_bytes(), 0);
+            (chat.usage(|_| true).unwrap().input_tokens, chat.lost())
+        };
+        assert_eq!(said("{\"half"), (Some(60), 0));
+        for odd in ["{]", &message("2", "gemini", &used(1, 2, 0)).to_string(), &half.replace("100", "-1")] {
+            assert_eq!(said(odd), (Some(60), 1), "{odd}");
+        }
     }
 
     #[test]

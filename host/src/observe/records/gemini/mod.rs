@@ -4,7 +4,7 @@
 pub(super) mod chat;
 
 use super::folder::Folder;
-use super::follow::Followed;
+use super::follow::{Followed, Parser as _, not_understood};
 use super::small::Small;
 use super::sought::Sought;
 use super::tail::first_line;
@@ -79,10 +79,11 @@ impl Gemini {
         } else {
             let new = || Small::new(path.to_owned(), LARGEST);
             let rewritten = self.rewritten.entry(path.to_owned()).or_insert_with(new);
-            (rewritten.read(Chat::whole).map_err(|why| format!("its chat {why}"))?, Vec::new())
+            let chat = rewritten.read(Chat::whole).map_err(|why| format!("its chat {why}"))?;
+            (chat, not_understood(chat.lost()).into_iter().collect())
         };
         let evidence: Vec<_> = chat.statement().filter(|said| agent.ran_at(said.at_ms)).cloned().into_iter().collect();
-        if evidence.is_empty() && unmeasured.is_empty() {
+        if evidence.is_empty() && unmeasured.iter().all(|gap| gap.field != "evidence") {
             unmeasured.push(gap("evidence", "Gemini does not record where a turn ends"));
         }
         Ok(Testimony { evidence, usage: chat.usage(|at_ms| agent.ran_at(at_ms)), unmeasured, ..Testimony::default() })
@@ -121,7 +122,7 @@ fn is_growing(chat: &Path) -> bool {
 fn session_of(chat: &Path) -> Option<String> {
     let chat = if is_growing(chat) {
         let mut head = Chat::default();
-        super::follow::Parser::line(&mut head, &first_line(chat, LONGEST_HEAD).ok()??, 0);
+        head.line(&first_line(chat, LONGEST_HEAD).ok()??, 0);
         head
     } else {
         Chat::whole(&read_small_itself(chat, LARGEST).ok()?.0).ok()?

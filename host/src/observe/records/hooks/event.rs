@@ -2,6 +2,7 @@
 //!
 //! Each agent spells them differently. Prompts, tool inputs and paths are skipped where they are read.
 
+use crate::observe::records::value::mended;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,8 +42,15 @@ impl Event {
     /// Reads an event. What was read of one that breaks off counts: it may be cut for its size.
     /// `None`: it has no name that could be one.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut members = Members::default();
-        let whole = Seed(&mut members).deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+        let read = |bytes: &[u8]| {
+            let mut members = Members::default();
+            let whole = Seed(&mut members).deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+            (members, whole)
+        };
+        let (mut members, mut whole) = read(bytes);
+        if whole.is_err() {
+            (members, whole) = read(&mended(bytes));
+        }
         if let Err(error) = whole {
             // The error's text may quote the event.
             tracing::debug!(line = error.line(), column = error.column(), "an event breaks off");
@@ -218,6 +226,8 @@ mod tests {
         let whole = json!({"hook_event_name": "PostToolUse", "session_id": "s", "zzz": "x".repeat(5000)}).to_string();
         let event = Event::parse(&whole.as_bytes()[..whole.len() - 1000]).unwrap();
         assert_eq!((event.name.as_str(), event.conversation.as_deref()), ("PostToolUse", Some("s")));
+        let half = br#"{"\ud83d": {"hook_event_name": "\ud83d"}, "tool_name": "\ud83d", "hook_event_name": "Stop", "session_id": "s"#;
+        assert_eq!(Event::parse(half).map(|event| event.name), Some("Stop".to_owned()));
         // What follows is another matter.
         assert_eq!(Event::parse(b"{\"type\":\"a\"} and more").map(|event| event.name), Some("a".to_owned()));
     }

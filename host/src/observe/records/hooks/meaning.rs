@@ -108,8 +108,8 @@ fn gemini(event: &Event) -> Option<Meaning> {
     match (event.name.as_str(), event.about.as_deref()) {
         ("SessionStart" | "AfterAgent", _) => plain(Claim::Idle),
         ("BeforeAgent" | "BeforeModel" | "AfterModel" | "BeforeTool" | "AfterTool", _) => plain(Claim::Working),
+        // Of other notifications it is not known whether anybody waits.
         ("Notification", Some("ToolPermission")) => asks(event),
-        ("Notification", Some(kind)) => detailed(Claim::Waiting, kind),
         ("SessionEnd", _) => plain(Claim::Finished),
         _ => None,
     }
@@ -214,7 +214,6 @@ mod tests {
                 ("BeforeAgent", Working, ""),
                 ("BeforeTool(run_shell_command)", Working, ""),
                 ("Notification=ToolPermission", Waiting, "permission"),
-                ("Notification=SomethingElse", Waiting, "SomethingElse"),
                 ("AfterAgent", Idle, ""),
                 ("SessionEnd=exit", Finished, ""),
             ],
@@ -240,7 +239,15 @@ mod tests {
                 ("session.error=ProviderAuthError", Idle, "stopped by an error: ProviderAuthError"),
             ],
         );
-        for (kind, event) in [("aider", "Stop"), ("gemini", "Notification"), ("cursor", "Stop"), ("opencode", "x.y")] {
+        for (kind, event) in [
+            ("aider", "Stop"),
+            ("gemini", "Notification"),
+            ("gemini", "Notification=UpdateAvailable"),
+            ("claude", "Notification=auth_success"),
+            ("codex", "Notification=auth_success"),
+            ("cursor", "Stop"),
+            ("opencode", "x.y"),
+        ] {
             assert_eq!(of(kind, event), None, "{kind} {event}");
         }
     }

@@ -1,6 +1,7 @@
 //! The MCP servers that a configuration names. Only programs and their arguments are kept: environments and headers beside
 //! them hold secrets.
 
+use super::super::value;
 use super::command::Command;
 use serde::Deserialize;
 use serde_json::Value;
@@ -103,8 +104,8 @@ fn open_code(mcp: &Value) -> Vec<Command> {
 /// Reads JSON, also with the comments and last commas that some agents take.
 fn json<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
     // The parser's own message might quote what stands there.
-    let strict = serde_json::from_slice(bytes);
-    strict.or_else(|_| serde_json::from_slice(&strict_json(bytes))).map_err(|_| "is not understood".to_owned())
+    let strict = value::json(bytes);
+    strict.or_else(|_| value::json(&strict_json(bytes))).map_err(|_| "is not understood".to_owned())
 }
 
 /// The same without comments, and without commas that nothing follows.

@@ -2,32 +2,74 @@
 
 use crate::observe::facts::Usage;
 use crate::observe::records::follow::Parser;
-use crate::observe::records::value::word;
+use crate::observe::records::value::{NoFigure, count, json, without, word};
 use serde_json::Value;
 
 /// What a chat has said so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Chat(Usage);
+pub struct Chat {
+    usage: Usage,
+    /// Lines that were not understood, or not all of them.
+    lost: u64,
+}
 
 impl Parser for Chat {
     const END: Option<u64> = None;
 
     fn line(&mut self, line: &[u8], _now_ms: u64) {
-        let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
+        let message: Value = match json(line) {
+            Ok(message) => message,
+            Err(why) => return self.lost += u64::from(!why.breaks_off),
+        };
         // What was copied from another session was counted there.
         if message["type"] != "assistant" || !message["forkedFrom"].is_null() {
             return;
         }
-        let used = |name: &str| message["usageMetadata"][name].as_u64();
-        let Some(prompt) = used("promptTokenCount") else { return };
-        let cached = used("cachedContentTokenCount").unwrap_or(0);
-        let answer = used("candidatesTokenCount").unwrap_or(0).saturating_add(used("thoughtsTokenCount").unwrap_or(0));
-        let usage = &mut self.0;
+        match Used::of(&message["usageMetadata"]) {
+            Ok(Some(used)) => self.answer(&message, used),
+            Ok(None) => {}
+            Err(_) => self.lost += 1,
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+/// What one answer has used.
+struct Used {
+    prompt: u64,
+    /// What of the prompt was not in the cache.
+    fresh: u64,
+    cached: u64,
+    output: u64,
+}
+
+impl Used {
+    /// `Ok(None)`: nothing is told.
+    fn of(usage: &Value) -> Result<Option<Self>, NoFigure> {
+        let used = |name: &str| count(&usage[name]);
+        let (prompt, cached) = (used("promptTokenCount"), used("cachedContentTokenCount"));
+        let Some((prompt, fresh)) = prompt?.zip(without(prompt, [cached])?) else { return Ok(None) };
+        let [answer, thoughts] = ["candidatesTokenCount", "thoughtsTokenCount"].map(used);
+        let output = answer?.unwrap_or(0).saturating_add(thoughts?.unwrap_or(0));
+        Ok(Some(Self { prompt, fresh, cached: cached?.unwrap_or(0), output }))
+    }
+}
+
+impl Chat {
+    /// What it says of its work; `None`: nothing.
+    pub fn usage(&self) -> Option<Usage> {
+        (self.usage != Usage::default()).then(|| self.usage.clone())
+    }
+
+    fn answer(&mut self, message: &Value, used: Used) {
+        let usage = &mut self.usage;
         for (sum, more) in [
-            // Tokens of the cache are part of the prompt.
-            (&mut usage.input_tokens, prompt.saturating_sub(cached)),
-            (&mut usage.output_tokens, answer),
-            (&mut usage.cache_read_tokens, cached),
+            (&mut usage.input_tokens, used.fresh),
+            (&mut usage.output_tokens, used.output),
+            (&mut usage.cache_read_tokens, used.cached),
         ] {
             *sum = Some(sum.unwrap_or(0).saturating_add(more));
         }
@@ -35,15 +77,8 @@ impl Parser for Chat {
         if message["isSidechain"] != true {
             usage.model = message["model"].as_str().map(word);
             let window = message["contextWindowSize"].as_f64().filter(|window| *window > 0.0);
-            usage.context_used_percent = window.map(|window| (prompt as f64 / window * 100.0).min(100.0));
+            usage.context_used_percent = window.map(|window| (used.prompt as f64 / window * 100.0).min(100.0));
         }
-    }
-}
-
-impl Chat {
-    /// What it says of its work; `None`: nothing.
-    pub fn usage(&self) -> Option<Usage> {
-        (self.0 != Usage::default()).then(|| self.0.clone())
     }
 }
 
@@ -98,6 +133,21 @@ mod tests {
         let mut no_window = answer(1, 0, 1);
         no_window["contextWindowSize"] = json!(0);
         assert_eq!(chat(&[no_window]).unwrap().context_used_percent, None);
+    }
+
+    #[test]
+    fn half_a_character_costs_no_line_and_an_odd_figure_is_counted_as_such() {
+        let half = answer(100, 0, 10).to_string().replace("secret", r"\ud83d").replace("1000", "1000.0");
+        let said = |odd: &str| {
+            let mut chat = Chat::default();
+            chat.line(half.as_bytes(), 0);
+            chat.line(odd.as_bytes(), 0);
+            (chat.usage().unwrap().input_tokens, chat.lost())
+        };
+        assert_eq!(said("{\"half"), (Some(100), 0));
+        for odd in ["{]", &answer(1, 2, 0).to_string(), &half.replace(":100,", ":-1,")] {
+            assert_eq!(said(odd), (Some(100), 1), "{odd}");
+        }
     }
 
     proptest! {

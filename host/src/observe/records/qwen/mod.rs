@@ -221,6 +221,17 @@ mod tests {
     }
 
     #[test]
+    fn how_many_lines_are_not_understood_is_said() {
+        let mut stage = Stage::new();
+        stage.register(77);
+        stage.write("projects/-w-app/chats/s-1.jsonl", &format!("{ANSWER}{{]\n{}{{]\n", ANSWER.replace('9', "-9")));
+        let said = stage.look(0);
+        assert_eq!(said.usage.unwrap().input_tokens, Some(9));
+        let gap = said.unmeasured.iter().find(|gap| gap.field == "usage").unwrap();
+        assert_eq!(gap.reason, "3 lines of its record are not understood");
+    }
+
+    #[test]
     fn a_long_chat_keeps_no_short_one_waiting() {
         let mut stage = Stage::new();
         stage.register_as(4242, 77, "long");

@@ -2,7 +2,7 @@
 //! only what is needed here is taken out of it.
 
 use crate::observe::processes::{Machine, ProcessId};
-use crate::observe::records::value::Id;
+use crate::observe::records::value::{Id, json};
 use serde_json::Value;
 
 /// The version of records that is known.
@@ -13,7 +13,7 @@ const SCHEMA: u64 = 1;
 /// # Errors
 /// It is not, or that cannot be known: how the sentence ends that begins with the record.
 pub fn session(record: &[u8], process: ProcessId, machine: &Machine) -> Result<Id, String> {
-    let record: Value = serde_json::from_slice(record).map_err(|_| "is not JSON".to_owned())?;
+    let record: Value = json(record).map_err(|_| "is not JSON".to_owned())?;
     if record["schemaVersion"].as_u64() != Some(SCHEMA) {
         return Err(format!("has a schema that is not {SCHEMA}"));
     }
