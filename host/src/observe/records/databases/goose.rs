@@ -4,7 +4,7 @@
 use super::super::value::{number, word};
 use super::super::{home_of, variable};
 use super::rows::{NO_PERMISSIONS, json, statement, sum, time, tokens, word_of};
-use super::{Kind, Said, gap};
+use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
 use crate::store::foreign::{Opened, Row, Unread, goose};
@@ -48,7 +48,7 @@ impl Kind for Goose {
         goose::gone_on_with(db, since_ms)
     }
 
-    fn said(&self, db: &Opened, session: &Row, id: &str) -> Result<Said, Unread> {
+    fn said(&self, db: &Opened, session: &Row, id: &str, _turn: &mut Turn) -> Result<Said, Unread> {
         Ok(said(session, &goose::messages(db, id)?))
     }
 }

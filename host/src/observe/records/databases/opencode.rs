@@ -4,10 +4,11 @@
 use super::super::value::{plain, word};
 use super::super::{home_of, variable};
 use super::rows::{NO_PERMISSIONS, json, statement, sum, tokens, word_of};
-use super::{Kind, Said, gap};
+use super::sums::Sum;
+use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
-use crate::store::foreign::opencode::{self, SUMMED};
+use crate::store::foreign::opencode;
 use crate::store::foreign::{Opened, Row, Unread};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -58,20 +59,25 @@ impl Kind for OpenCode {
         opencode::gone_on_with(db, since_ms)
     }
 
-    fn said(&self, db: &Opened, session: &Row, id: &str) -> Result<Said, Unread> {
+    fn said(&self, db: &Opened, session: &Row, id: &str, turn: &mut Turn) -> Result<Said, Unread> {
         let messages = opencode::messages(db, id)?;
         let is_open = messages.first().and_then(|newest| json(newest, "data")).is_some_and(|newest| is_open(&newest));
         let parts = match messages.first().and_then(|newest| word_of(newest, "id")).filter(|_| is_open) {
             Some(message) => opencode::parts(db, &message)?,
             None => Vec::new(),
         };
-        let spent = if session.contains_key("tokens_input") { None } else { opencode::spent(db, id)? };
-        Ok(said(spent.as_ref().unwrap_or(session), &messages, &parts))
+        let sum = if session.contains_key("tokens_input") {
+            Sum::Whole(session.clone())
+        } else {
+            turn.sums.entry(id.to_owned()).or_default().go_on(db, id, turn.until)?
+        };
+        turn.is_unfinished |= sum == Sum::Unfinished;
+        Ok(said(&sum, &messages, &parts))
     }
 }
 
 /// What the newest message, its parts and the sums say.
-fn said(sums: &Row, messages: &[Row], parts: &[Row]) -> Said {
+fn said(sums: &Sum, messages: &[Row], parts: &[Row]) -> Said {
     let mut gaps = Vec::new();
     let contents: Vec<Option<Value>> = messages.iter().map(|message| json(message, "data")).collect();
     let statement = turn(contents.first().map(Option::as_ref)).unwrap_or_else(|why| {
@@ -92,11 +98,18 @@ fn said(sums: &Row, messages: &[Row], parts: &[Row]) -> Said {
 }
 
 /// The tokens of a session's own answers. What the model has thought is part of what came back.
-fn used(sums: &Row, gaps: &mut Vec<Gap>) -> Usage {
-    if sums.get("messages").and_then(Value::as_u64).is_some_and(|messages| messages >= u64::from(SUMMED)) {
-        gaps.push(gap("usage", "its conversation is too long to be summed up"));
-        return Usage::default();
-    }
+fn used(sums: &Sum, gaps: &mut Vec<Gap>) -> Usage {
+    let sums = match sums {
+        Sum::Whole(sums) => sums,
+        Sum::Holed => {
+            gaps.push(gap("usage", "messages of its conversation are too large to be read, or are not understood"));
+            return Usage::default();
+        }
+        Sum::Unfinished => {
+            gaps.push(gap("usage", "its conversation is still being summed up"));
+            return Usage::default();
+        }
+    };
     let output = tokens(sums, "tokens_output", "output-tokens", gaps);
     let thought = output.and_then(|_| tokens(sums, "tokens_reasoning", "output-tokens", gaps));
     Usage {
@@ -182,6 +195,10 @@ mod tests {
 
     fn row(data: &Value) -> Row {
         Row::from_iter([("data".to_owned(), data.to_string().into())])
+    }
+
+    fn whole(sums: &Value) -> Sum {
+        Sum::Whole(sums.as_object().unwrap().clone())
     }
 
     /// What is said of a turn with this newest message.
@@ -270,7 +287,7 @@ mod tests {
         assert!(turn(Some(None)).unwrap_err().contains("too large"));
         assert!(turn(None).unwrap_err().contains("no message"));
         let sums = json!({"tokens_input": "many", "tokens_output": null, "tokens_cache_read": 3});
-        let said = said(sums.as_object().unwrap(), &[], &[]);
+        let said = said(&whole(&sums), &[], &[]);
         let gaps: Vec<_> = said.gaps.iter().map(|gap| (&*gap.field, &*gap.reason)).collect();
         assert_eq!((said.usage.input_tokens, said.usage.cache_read_tokens), (None, Some(3)));
         assert!(gaps.contains(&("input-tokens", "tokens_input is no number of tokens")), "{gaps:?}");
@@ -284,7 +301,7 @@ mod tests {
     #[test]
     fn what_cannot_be_counted_is_said() {
         let sums = json!({"tokens_output": u64::MAX, "tokens_reasoning": 1});
-        let said = said(sums.as_object().unwrap(), &[], &[]);
+        let said = said(&whole(&sums), &[], &[]);
         assert_eq!(said.usage.output_tokens, None);
         assert!(said.gaps.contains(&gap("output-tokens", "they are more than can be counted")), "{:?}", said.gaps);
     }
@@ -304,7 +321,7 @@ mod tests {
             json!({"type": "tool", "tool": "read", "state": {"status": "completed"}}),
             json!({"type": "text", "text": "secret"}),
         ];
-        let said = said(sums.as_object().unwrap(), &messages.each_ref().map(row), &parts.each_ref().map(row));
+        let said = said(&whole(&sums), &messages.each_ref().map(row), &parts.each_ref().map(row));
         let expected = Usage {
             model: Some("big-model".to_owned()),
             input_tokens: Some(10),

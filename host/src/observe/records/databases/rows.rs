@@ -55,3 +55,16 @@ pub(super) fn sum(field: &'static str, numbers: &[u64], gaps: &mut Vec<Gap>) -> 
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_spoils_no_message() {
+        let data = r#"{"role": "assistant", "text": "cut \ud83d", "time": {"created": 1e400}}"#;
+        let row = Row::from_iter([("data".to_owned(), data.into())]);
+        let message = json(&row, "data").unwrap();
+        assert_eq!((&message["role"], message["time"]["created"].as_u64()), (&"assistant".into(), None));
+    }
+}
