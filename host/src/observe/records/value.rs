@@ -13,6 +13,12 @@ pub fn word(text: &str) -> String {
     text.chars().take(LONGEST_WORD).collect()
 }
 
+/// A text, if it is one word: a name that a program has for something, which quotes nothing.
+pub fn plain(text: &str) -> Option<&str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    ((1..=LONGEST_WORD).contains(&text.len()) && text.bytes().all(is_plain)).then_some(text)
+}
+
 /// An id that an agent has made and that may be part of a file's name: no dots, no slashes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(String);

@@ -11,11 +11,15 @@
 //! | a rollback journal at work, or an exclusive lock | not: busy |
 //! | a log without its index | not: SQLite would have to make one |
 //!
+//! By itself it would also make a log that is missing and, run by root, take over files: see `guard`. All that is left is that
+//! for root the times of change (not of writing) of root's own log and index are those of the look.
+//!
 //! A connection that is kept would keep the last process from cleaning up when it ends; so it is opened for one look. What
 //! stands in a database is as hostile as any text: tables must be plain ones, and steps and sizes are bounded.
 
 pub mod crush;
 pub mod goose;
+mod guard;
 pub mod opencode;
 mod opened;
 #[cfg(test)]
@@ -93,6 +97,7 @@ pub fn read<T>(path: &Path, work: impl FnOnce(&Opened) -> Result<T, Unread>) -> 
     let (folder, name) = path.parent().zip(path.file_name()).ok_or(Unread::Missing)?;
     let path = fs::canonicalize(folder)?.join(name);
     let (mut file, stamp) = open_itself(&path)?;
+    guard::check(&path, &file)?;
     let header = Header::of(&mut file)?;
     let found = match header.has_log().then(|| log_of(&path, &file)).transpose()?.flatten() {
         Some(query) => Opened::open(&uri(&path, query)).and_then(|opened| opened.at_one_moment(work)),
@@ -101,6 +106,8 @@ pub fn read<T>(path: &Path, work: impl FnOnce(&Opened) -> Result<T, Unread>) -> 
     if Stamp::of_itself(&path)?.id != stamp.id {
         return Err(Unread::Busy("was replaced while it was read"));
     }
+    // What was put beside it meanwhile was perhaps read, too.
+    guard::check(&path, &file)?;
     found
 }
 

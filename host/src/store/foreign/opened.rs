@@ -18,7 +18,7 @@ pub(super) const LOCKED: &str = "is locked by whoever writes it";
 const MOST_STEPS: u32 = 3_000_000;
 
 /// So long a look may take, where the steps themselves are long: many rows may share one huge value.
-const MOST_TIME: Duration = Duration::from_secs(1);
+const MOST_TIME: Duration = Duration::from_millis(250);
 
 /// How often steps are counted.
 const STRIDE: u32 = 500;
@@ -35,6 +35,8 @@ pub struct Opened {
     connection: Connection,
     /// The columns of its tables, as far as they were asked for. Many agents are looked up in one look.
     tables: RefCell<HashMap<String, Vec<String>>>,
+    /// Runs since it was opened.
+    clock: SystemClock,
 }
 
 impl Opened {
@@ -44,9 +46,15 @@ impl Opened {
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let clock = SystemClock::default();
         let mut connection = Connection::open_with_flags(uri, flags).map_err(unread)?;
         restrict(&mut connection).map_err(unread)?;
-        Ok(Self { connection, tables: RefCell::default() })
+        Ok(Self { connection, tables: RefCell::default(), clock })
+    }
+
+    /// How long it has been open: what can be done bit by bit is left for the next look in time.
+    pub fn open_for(&self) -> Duration {
+        self.clock.now().steady
     }
 
     /// Does `work` in one transaction.

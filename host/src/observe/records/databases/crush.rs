@@ -3,7 +3,7 @@
 
 use super::super::value::{number, word};
 use super::rows::{NO_PERMISSIONS, json, statement, time, word_of};
-use super::{Kind, Said, gap};
+use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Usage};
 use crate::observe::processes::Program;
 use crate::store::foreign::{Opened, Row, Unread, crush};
@@ -47,7 +47,7 @@ impl Kind for Crush {
         crush::gone_on_with(db, since_ms)
     }
 
-    fn said(&self, db: &Opened, _session: &Row, id: &str) -> Result<Said, Unread> {
+    fn said(&self, db: &Opened, _session: &Row, id: &str, _turn: &mut Turn) -> Result<Said, Unread> {
         Ok(said(&crush::messages(db, id)?))
     }
 }

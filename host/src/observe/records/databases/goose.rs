@@ -3,8 +3,8 @@
 
 use super::super::value::{number, word};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, time, tokens, word_of};
-use super::{Kind, Said, gap};
+use super::rows::{NO_PERMISSIONS, json, statement, sum, time, tokens, word_of};
+use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
 use crate::store::foreign::{Opened, Row, Unread, goose};
@@ -48,7 +48,7 @@ impl Kind for Goose {
         goose::gone_on_with(db, since_ms)
     }
 
-    fn said(&self, db: &Opened, session: &Row, id: &str) -> Result<Said, Unread> {
+    fn said(&self, db: &Opened, session: &Row, id: &str, _turn: &mut Turn) -> Result<Said, Unread> {
         Ok(said(session, &goose::messages(db, id)?))
     }
 }
@@ -105,10 +105,15 @@ fn used(session: &Row, gaps: &mut Vec<Gap>) -> Usage {
     let read = tokens(session, "accumulated_cache_read_tokens", "cache-read-tokens", gaps);
     let written = tokens(session, "accumulated_cache_write_tokens", "cache-write-tokens", gaps);
     // Where the cache is not counted, nothing can be taken off.
-    let cached = [read, written].into_iter().flatten().fold(0, u64::saturating_add);
+    let cached: Vec<u64> = [read, written].into_iter().flatten().collect();
+    let cached = input.and_then(|_| sum("input-tokens", &cached, gaps));
+    let anew = input.zip(cached).map(|(input, cached)| input.checked_sub(cached));
+    if anew == Some(None) {
+        gaps.push(gap("input-tokens", "it counts more of them in the cache than there are"));
+    }
     Usage {
         model: model["model_name"].as_str().map(word),
-        input_tokens: input.map(|input| input.saturating_sub(cached)),
+        input_tokens: anew.flatten(),
         output_tokens: tokens(session, "accumulated_output_tokens", "output-tokens", gaps),
         cache_read_tokens: read,
         cache_write_tokens: written,
@@ -179,5 +184,14 @@ mod tests {
         assert_eq!((usage.input_tokens, usage.output_tokens, usage.context_used_percent), (None, Some(5), None));
         let fields: Vec<&str> = gaps.iter().map(|gap| &*gap.field).collect();
         assert_eq!(fields, ["input-tokens", "cache-read-tokens", "cache-write-tokens"]);
+        for (read, written) in [(8, 0), (u64::MAX, 1)] {
+            let strange = json!({
+                "accumulated_input_tokens": 7, "accumulated_output_tokens": 5, "accumulated_cache_read_tokens": read,
+                "accumulated_cache_write_tokens": written,
+            });
+            let mut gaps = Vec::new();
+            assert_eq!(used(strange.as_object().unwrap(), &mut gaps).input_tokens, None);
+            assert_eq!(gaps.iter().map(|gap| &*gap.field).collect::<Vec<_>>(), ["input-tokens"], "never 0");
+        }
     }
 }

@@ -4,27 +4,39 @@
 //! Whose a conversation is follows from its id, which the process's hooks have told or its own command line names; else from
 //! the database itself, where one living process alone holds it open for writing: what was gone on with since it started is
 //! its own. Everything else is not decided.
+//!
+//! All databases of a look share its time. Those that wait come first in the next one; what was found in them before stands
+//! meanwhile, with the time that it has, and processes are not asked in its place.
 
 mod crush;
 mod goose;
 mod opencode;
 mod rows;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod whose;
 
 use super::{Records, Subject, Testimony, gap};
-use crate::clock::Moment;
-use crate::observe::facts::{Claim, Evidence, Gap, Usage};
+use crate::clock::{Clock as _, Moment, SystemClock};
+use crate::observe::facts::{ACTIVITY, Claim, Evidence, Gap, Usage};
 use crate::observe::processes::{ProcessId, Program};
 use crate::store::foreign::{self, Opened, Row, Stamps, Unread};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use sums::Sums;
 use whose::{Ask, Whose, undecided};
 
 /// So many sessions may have begun one another.
 const DEEPEST: usize = 16;
+
+/// So long the reading of all databases may take in one look. One of them is read in any case.
+const BUDGET: Duration = Duration::from_millis(150);
+
+/// What is said of a database whose turn has not come.
+const WAITS: &str = "its database is still to be read";
 
 /// All kinds of agents that keep databases.
 const KINDS: [&dyn Kind; 3] = [&opencode::OpenCode, &goose::Goose, &crush::Crush];
@@ -58,7 +70,7 @@ trait Kind: Debug + Sync {
     fn gone_on_with(&self, db: &Opened, since_ms: u64) -> Result<Vec<Row>, Unread>;
 
     /// What is said of a conversation.
-    fn said(&self, db: &Opened, session: &Row, id: &str) -> Result<Said, Unread>;
+    fn said(&self, db: &Opened, session: &Row, id: &str, turn: &mut Turn) -> Result<Said, Unread>;
 }
 
 /// What a database says of a conversation, whoever has it.
@@ -72,6 +84,17 @@ struct Said {
 /// A conversation that was found, and what is said of it.
 type Found = Result<(String, Said), String>;
 
+/// What one look can do in a database.
+#[derive(Debug)]
+struct Turn {
+    /// For how long it may be open, where what is done can be gone on with.
+    until: Duration,
+    /// What conversations have used, as far as it was summed up, by their ids.
+    sums: HashMap<String, Sums>,
+    /// Whether there is more to do.
+    is_unfinished: bool,
+}
+
 /// A database, and what was asked of it.
 #[derive(Debug, Default)]
 struct Database {
@@ -79,13 +102,34 @@ struct Database {
     seen: Option<Stamps>,
     asked: Vec<Ask>,
     found: Vec<Found>,
+    sums: HashMap<String, Sums>,
+    /// The look in which it was read; 0: never.
+    read_in: u64,
+    /// Whether it has changed, and its turn has not come.
+    waits: bool,
 }
 
 /// Reads the databases of agents.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Databases {
     whose: Whose,
     databases: HashMap<PathBuf, Database>,
+    looks: u64,
+    budget: Duration,
+}
+
+impl Default for Databases {
+    fn default() -> Self {
+        Self { whose: Whose::default(), databases: HashMap::new(), looks: 0, budget: BUDGET }
+    }
+}
+
+/// What is to be asked of a database in one look.
+struct Question<'q> {
+    kind: &'static dyn Kind,
+    place: &'q Path,
+    asks: Vec<Ask>,
+    read_in: u64,
 }
 
 impl Records for Databases {
@@ -108,31 +152,79 @@ impl Records for Databases {
         self.databases.retain(|place, _| by_place.contains_key(place.as_path()));
         let unasked = |asked: &Result<_, String>| asked.as_ref().err().map(|why| Err(why.clone()).into());
         let mut said: Vec<Testimony> = asked.iter().map(|asked| unasked(asked).unwrap_or_default()).collect();
+        let questions = by_place.iter().filter_map(|(&place, theirs)| {
+            let asks = theirs.iter().map(|(_, ask)| (*ask).clone()).collect();
+            Some(Question { kind: kind_of(&subjects[theirs[0].0].kind)?, place, asks, read_in: 0 })
+        });
+        self.ask(questions, now);
         for (place, theirs) in by_place {
-            let Some(kind) = kind_of(&subjects[theirs[0].0].kind) else { continue };
-            let database = self.databases.entry(place.to_owned()).or_default();
-            database.ask(kind, place, theirs.iter().map(|(_, ask)| (*ask).clone()).collect(), now);
+            let Some(database) = self.databases.get(place) else { continue };
             for (at, (n, _)) in theirs.into_iter().enumerate() {
                 said[n] = database.answer(at).map(|said| testimony(subjects[n], said)).into();
+                said[n].unmeasured.extend(database.waits.then(|| gap(ACTIVITY, WAITS)));
             }
         }
         said
     }
 }
 
-impl Database {
-    /// Finds what is asked for. As long as neither that nor the database has changed it costs one look at the files.
-    fn ask(&mut self, kind: &dyn Kind, place: &Path, asks: Vec<Ask>, now: Moment) {
-        let stamps = Stamps::of(place);
-        if self.asked == asks && stamps.as_ref().is_ok_and(|stamps| self.seen == Some(*stamps)) {
-            return;
+impl Databases {
+    /// Finds what is asked for, as far as there is time: first in what was read the longest ago. They share the time evenly.
+    fn ask<'q>(&mut self, questions: impl Iterator<Item = Question<'q>>, now: Moment) {
+        let changed = |question: Question<'q>| {
+            let database = self.databases.entry(question.place.to_owned()).or_default();
+            let is_known = database.knows(question.place, &question.asks);
+            (!is_known).then_some(Question { read_in: database.read_in, ..question })
+        };
+        let mut changed: Vec<Question> = questions.filter_map(changed).collect();
+        changed.sort_by_key(|question| question.read_in);
+        let (clock, many) = (SystemClock::default(), changed.len());
+        self.looks += 1;
+        for (nth, Question { kind, place, asks, .. }) in changed.into_iter().enumerate() {
+            let Some(database) = self.databases.get_mut(place) else { continue };
+            let left = self.budget.saturating_sub(clock.now().steady);
+            if nth > 0 && left.is_zero() {
+                database.wait(asks);
+            } else {
+                let share = left / u32::try_from(many - nth).unwrap_or(u32::MAX);
+                database.ask(kind, place, asks, now, share);
+                database.read_in = self.looks;
+            }
         }
-        let look = |db: &Opened| asks.iter().map(|ask| find(kind, db, ask)).collect::<Result<Vec<_>, _>>();
+    }
+}
+
+impl Database {
+    /// Whether it is known what is asked for: neither that nor the database has changed. It costs one look at the files.
+    fn knows(&self, place: &Path, asks: &[Ask]) -> bool {
+        self.asked == asks && self.seen.is_some() && self.seen == Stamps::of(place).ok()
+    }
+
+    /// Finds what is asked for.
+    fn ask(&mut self, kind: &dyn Kind, place: &Path, asks: Vec<Ask>, now: Moment, until: Duration) {
+        let stamps = Stamps::of(place);
+        let mut turn = Turn { until, sums: self.sums.clone(), is_unfinished: false };
+        let look = |db: &Opened| asks.iter().map(|ask| find(kind, db, ask, &mut turn)).collect::<Result<Vec<_>, _>>();
         let found = stamps.clone().and_then(|_| foreign::read(place, look));
-        let will_show = !matches!(found, Err(Unread::Busy(_)));
+        let will_show = !matches!(found, Err(Unread::Busy(_))) && !turn.is_unfinished;
         self.seen = stamps.ok().filter(|stamps| will_show && stamps.are_settled(now.unix_ms));
+        // What was read while somebody wrote does not count, and is not added to either.
+        if let Ok(found) = &found {
+            let is_wanted = |id: &String| found.iter().flatten().any(|(wanted, _)| wanted == id);
+            self.sums = turn.sums.into_iter().filter(|(id, _)| is_wanted(id)).collect();
+        }
         self.found = found.unwrap_or_else(|why| vec![Err(format!("its database {why}")); asks.len()]);
         self.asked = asks;
+        self.waits = false;
+    }
+
+    /// What was found before stands until its turn comes.
+    fn wait(&mut self, asks: Vec<Ask>) {
+        let before = |ask| self.asked.iter().position(|asked| asked == ask).map(|at| self.found[at].clone());
+        self.found = asks.iter().map(|ask| before(ask).unwrap_or_else(|| Err(WAITS.to_owned()))).collect();
+        self.asked = asks;
+        self.seen = None;
+        self.waits = true;
     }
 
     /// What was found by one of those that were asked for. No conversation is shown twice: if several agents ask for the same, it
@@ -149,7 +241,7 @@ impl Database {
 }
 
 /// The conversation that is asked for, the one at the top if others have begun it, and what is said of it.
-fn find(kind: &dyn Kind, db: &Opened, ask: &Ask) -> Result<Found, Unread> {
+fn find(kind: &dyn Kind, db: &Opened, ask: &Ask, turn: &mut Turn) -> Result<Found, Unread> {
     let mut id = match ask {
         Ask::Told(id) | Ask::Argued(id) => id.clone(),
         Ask::Held(since_ms) => match kind.gone_on_with(db, *since_ms)?.as_slice() {
@@ -164,7 +256,7 @@ fn find(kind: &dyn Kind, db: &Opened, ask: &Ask) -> Result<Found, Unread> {
         };
         match rows::word_of(&session, kind.parent()) {
             Some(parent) => id = parent,
-            None => return Ok(Ok((id.clone(), kind.said(db, &session, &id)?))),
+            None => return Ok(Ok((id.clone(), kind.said(db, &session, &id, turn)?))),
         }
     }
     Ok(Err("its conversation is deeper within others than is looked for".to_owned()))

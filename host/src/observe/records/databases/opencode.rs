@@ -1,16 +1,20 @@
 //! What OpenCode's sessions say. An answer of the model is a message, which is finished when it has a time of completion;
 //! what one turn takes may be several. Questions for permission are in its memory alone.
 
-use super::super::value::word;
+use super::super::value::{plain, word};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, tokens, word_of};
-use super::{Kind, Said, gap};
+use super::rows::{NO_PERMISSIONS, json, statement, sum, tokens, word_of};
+use super::sums::Sum;
+use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
-use crate::store::foreign::opencode::{self, SUMMED};
+use crate::store::foreign::opencode;
 use crate::store::foreign::{Opened, Row, Unread};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// The last time that its language knows, Unix milliseconds.
+const LAST_TIME: f64 = 8.64e15;
 
 /// OpenCode's way.
 #[derive(Debug)]
@@ -55,20 +59,25 @@ impl Kind for OpenCode {
         opencode::gone_on_with(db, since_ms)
     }
 
-    fn said(&self, db: &Opened, session: &Row, id: &str) -> Result<Said, Unread> {
+    fn said(&self, db: &Opened, session: &Row, id: &str, turn: &mut Turn) -> Result<Said, Unread> {
         let messages = opencode::messages(db, id)?;
         let is_open = messages.first().and_then(|newest| json(newest, "data")).is_some_and(|newest| is_open(&newest));
         let parts = match messages.first().and_then(|newest| word_of(newest, "id")).filter(|_| is_open) {
             Some(message) => opencode::parts(db, &message)?,
             None => Vec::new(),
         };
-        let spent = if session.contains_key("tokens_input") { None } else { opencode::spent(db, id)? };
-        Ok(said(spent.as_ref().unwrap_or(session), &messages, &parts))
+        let sum = if session.contains_key("tokens_input") {
+            Sum::Whole(session.clone())
+        } else {
+            turn.sums.entry(id.to_owned()).or_default().go_on(db, id, turn.until)?
+        };
+        turn.is_unfinished |= sum == Sum::Unfinished;
+        Ok(said(&sum, &messages, &parts))
     }
 }
 
 /// What the newest message, its parts and the sums say.
-fn said(sums: &Row, messages: &[Row], parts: &[Row]) -> Said {
+fn said(sums: &Sum, messages: &[Row], parts: &[Row]) -> Said {
     let mut gaps = Vec::new();
     let contents: Vec<Option<Value>> = messages.iter().map(|message| json(message, "data")).collect();
     let statement = turn(contents.first().map(Option::as_ref)).unwrap_or_else(|why| {
@@ -89,16 +98,23 @@ fn said(sums: &Row, messages: &[Row], parts: &[Row]) -> Said {
 }
 
 /// The tokens of a session's own answers. What the model has thought is part of what came back.
-fn used(sums: &Row, gaps: &mut Vec<Gap>) -> Usage {
-    if sums.get("messages").and_then(Value::as_u64).is_some_and(|messages| messages >= u64::from(SUMMED)) {
-        gaps.push(gap("usage", "its conversation is too long to be summed up"));
-        return Usage::default();
-    }
+fn used(sums: &Sum, gaps: &mut Vec<Gap>) -> Usage {
+    let sums = match sums {
+        Sum::Whole(sums) => sums,
+        Sum::Holed => {
+            gaps.push(gap("usage", "messages of its conversation are too large to be read, or are not understood"));
+            return Usage::default();
+        }
+        Sum::Unfinished => {
+            gaps.push(gap("usage", "its conversation is still being summed up"));
+            return Usage::default();
+        }
+    };
     let output = tokens(sums, "tokens_output", "output-tokens", gaps);
     let thought = output.and_then(|_| tokens(sums, "tokens_reasoning", "output-tokens", gaps));
     Usage {
         input_tokens: tokens(sums, "tokens_input", "input-tokens", gaps),
-        output_tokens: output.zip(thought).map(|(output, thought)| output.saturating_add(thought)),
+        output_tokens: output.zip(thought).and_then(|(output, thought)| sum("output-tokens", &[output, thought], gaps)),
         cache_read_tokens: tokens(sums, "tokens_cache_read", "cache-read-tokens", gaps),
         cache_write_tokens: tokens(sums, "tokens_cache_write", "cache-write-tokens", gaps),
         ..Usage::default()
@@ -118,9 +134,9 @@ fn turn(newest: Option<Option<&Value>>) -> Result<Option<Evidence>, String> {
         Value::Null => Ok(None),
         time => time
             .as_f64()
-            .filter(|at| *at >= 0.0)
+            .filter(|at| (0.0..=LAST_TIME).contains(at))
             .map(|at| Some(at as u64))
-            .ok_or(format!("the time \"{name}\" of its last message is no number")),
+            .ok_or(format!("the time \"{name}\" of its last message is none")),
     };
     let begun = time("created")?.ok_or("its last message has no time")?;
     let ended = time("completed")?;
@@ -129,22 +145,31 @@ fn turn(newest: Option<Option<&Value>>) -> Result<Option<Evidence>, String> {
         ("assistant", Value::Null, None) => {
             Ok(Some(statement(Claim::Working, "unfinished", Some(NO_PERMISSIONS), begun)))
         }
-        ("assistant", Value::Null, Some(ended)) => Ok(finished(&message["finish"], ended)),
+        ("assistant", Value::Null, Some(ended)) => finished(&message["finish"], ended),
         ("assistant", error, ended) => Ok(Some(broken(error, ended.unwrap_or(begun)))),
         (other, ..) => Ok(Some(statement(Claim::Unknown, other, None, begun))),
     }
 }
 
-fn finished(finish: &Value, at_ms: u64) -> Option<Evidence> {
-    match finish.as_str().unwrap_or("completed") {
-        "tool-calls" => None,
-        word => Some(statement(Claim::Idle, word, None, at_ms)),
-    }
+/// What the reason says for which an answer has ended. After two of them OpenCode itself goes on with the next step.
+fn finished(finish: &Value, at_ms: u64) -> Result<Option<Evidence>, String> {
+    let word = match finish {
+        Value::Null => "completed",
+        word => word.as_str().ok_or("the end of its last message is no word")?,
+    };
+    let claim = match word {
+        "tool-calls" | "unknown" => return Ok(None),
+        "completed" | "stop" | "length" | "content-filter" | "error" | "other" => Claim::Idle,
+        _ => Claim::Unknown,
+    };
+    Ok(Some(statement(claim, word, None, at_ms)))
 }
 
+/// An answer that has failed. What is no word may quote anything and is not passed on.
 fn broken(error: &Value, at_ms: u64) -> Evidence {
-    match error["name"].as_str().unwrap_or("error") {
+    match error["name"].as_str().and_then(plain).unwrap_or("error") {
         name @ "MessageAbortedError" => statement(Claim::Idle, name, Some("aborted"), at_ms),
+        "error" => statement(Claim::Idle, "error", Some("failed"), at_ms),
         name => statement(Claim::Idle, name, Some(&format!("failed: {name}")), at_ms),
     }
 }
@@ -170,6 +195,10 @@ mod tests {
 
     fn row(data: &Value) -> Row {
         Row::from_iter([("data".to_owned(), data.to_string().into())])
+    }
+
+    fn whole(sums: &Value) -> Sum {
+        Sum::Whole(sums.as_object().unwrap().clone())
     }
 
     /// What is said of a turn with this newest message.
@@ -209,6 +238,20 @@ mod tests {
                 Some("failed: APIError"),
                 5,
             ),
+            (
+                json!({"role": "assistant", "time": {"created": 5}, "error": {"name": "see /home/me\u{1b}[2J"}}),
+                Claim::Idle,
+                "error",
+                Some("failed"),
+                5,
+            ),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "frobnicated"}),
+                Claim::Unknown,
+                "frobnicated",
+                None,
+                7,
+            ),
             (json!({"role": "oracle", "time": {"created": 5}}), Claim::Unknown, "oracle", None, 5),
         ] {
             assert_eq!(turn_of(&message), Ok(Some(statement(claim, said, detail, at_ms))), "{message}");
@@ -216,6 +259,7 @@ mod tests {
         for nothing in [
             json!({"role": "user", "time": {"created": 5}}),
             json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "tool-calls"}),
+            json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "unknown"}),
         ] {
             assert_eq!(turn_of(&nothing), Ok(None), "{nothing}");
         }
@@ -226,7 +270,12 @@ mod tests {
         for (message, why) in [
             (
                 json!({"role": "assistant", "time": {"created": 5, "completed": "noon"}}),
-                "\"completed\" of its last message is no number",
+                "\"completed\" of its last message is none",
+            ),
+            (json!({"role": "assistant", "time": {"created": 1e300}}), "\"created\" of its last message is none"),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": ["stop"]}),
+                "the end of its last message is no word",
             ),
             (json!({"role": "assistant", "time": 5}), "has no time"),
             (json!({"time": {"created": 5}}), "has no role"),
@@ -238,7 +287,7 @@ mod tests {
         assert!(turn(Some(None)).unwrap_err().contains("too large"));
         assert!(turn(None).unwrap_err().contains("no message"));
         let sums = json!({"tokens_input": "many", "tokens_output": null, "tokens_cache_read": 3});
-        let said = said(sums.as_object().unwrap(), &[], &[]);
+        let said = said(&whole(&sums), &[], &[]);
         let gaps: Vec<_> = said.gaps.iter().map(|gap| (&*gap.field, &*gap.reason)).collect();
         assert_eq!((said.usage.input_tokens, said.usage.cache_read_tokens), (None, Some(3)));
         assert!(gaps.contains(&("input-tokens", "tokens_input is no number of tokens")), "{gaps:?}");
@@ -247,6 +296,14 @@ mod tests {
             gaps.contains(&("cache-write-tokens", "this version does not sum them up (tokens_cache_write)")),
             "{gaps:?}"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_said() {
+        let sums = json!({"tokens_output": u64::MAX, "tokens_reasoning": 1});
+        let said = said(&whole(&sums), &[], &[]);
+        assert_eq!(said.usage.output_tokens, None);
+        assert!(said.gaps.contains(&gap("output-tokens", "they are more than can be counted")), "{:?}", said.gaps);
     }
 
     #[test]
@@ -264,7 +321,7 @@ mod tests {
             json!({"type": "tool", "tool": "read", "state": {"status": "completed"}}),
             json!({"type": "text", "text": "secret"}),
         ];
-        let said = said(sums.as_object().unwrap(), &messages.each_ref().map(row), &parts.each_ref().map(row));
+        let said = said(&whole(&sums), &messages.each_ref().map(row), &parts.each_ref().map(row));
         let expected = Usage {
             model: Some("big-model".to_owned()),
             input_tokens: Some(10),

@@ -46,3 +46,25 @@ pub(super) fn tokens(row: &Row, column: &str, field: &'static str, gaps: &mut Ve
     gaps.push(gap(field, &why));
     None
 }
+
+/// Numbers of tokens taken together, or the reason why they are not.
+pub(super) fn sum(field: &'static str, numbers: &[u64], gaps: &mut Vec<Gap>) -> Option<u64> {
+    let sum = numbers.iter().try_fold(0u64, |sum, number| sum.checked_add(*number));
+    if sum.is_none() {
+        gaps.push(gap(field, "they are more than can be counted"));
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_spoils_no_message() {
+        let data = r#"{"role": "assistant", "text": "cut \ud83d", "time": {"created": 1e400}}"#;
+        let row = Row::from_iter([("data".to_owned(), data.into())]);
+        let message = json(&row, "data").unwrap();
+        assert_eq!((&message["role"], message["time"]["created"].as_u64()), (&"assistant".into(), None));
+    }
+}

@@ -168,22 +168,92 @@ fn one_that_is_locked_is_read_as_soon_as_it_is_not() {
     assert!(stage.look(&[&agent])[0].usage.is_some());
 }
 
-#[test]
-fn an_older_opencode_is_summed_up_from_its_messages() {
-    let mut stage = Stage::opencode();
+/// OpenCode as it was when sessions had no sums.
+fn older_opencode() -> Stage {
+    let stage = Stage::opencode();
     for column in ["input", "output", "reasoning", "cache_read", "cache_write"] {
         stage.owner.execute_batch(&format!("ALTER TABLE session DROP COLUMN tokens_{column}")).unwrap();
     }
-    let tokens = json!({"input": 10, "output": 20, "reasoning": 1, "cache": {"read": 300, "write": 0}});
-    let answer =
-        json!({"role": "assistant", "time": {"created": START, "completed": START}, "tokens": tokens}).to_string();
-    for (id, data) in [("a", answer.as_str()), ("b", &answer), ("c", "no JSON"), ("d", "{\"role\":\"user\"}")] {
-        stage.owner.execute("INSERT INTO message VALUES (?1, 'ses_1', 1, ?2)", (id, data)).unwrap();
+    stage
+}
+
+impl Stage {
+    /// Any message of a session of OpenCode's.
+    fn message(&self, id: &str, data: &str) {
+        self.owner.execute("INSERT OR REPLACE INTO message VALUES (?1, 'ses_1', 1, ?2)", (id, data)).unwrap();
+    }
+}
+
+/// An answer that has taken this much.
+fn spent(output: u64) -> String {
+    let tokens = json!({"input": 10, "output": output, "reasoning": 1, "cache": {"read": 300, "write": 0}});
+    json!({"role": "assistant", "time": {"created": START, "completed": START}, "tokens": tokens}).to_string()
+}
+
+#[test]
+fn an_older_opencode_is_summed_up_from_its_messages() {
+    let mut stage = older_opencode();
+    for (id, data) in [("a", spent(20)), ("b", spent(20)), ("d", "{\"role\":\"user\"}".to_owned())] {
+        stage.message(id, &data);
     }
     let agent = stage.told("ses_1");
     let usage = stage.look(&[&agent]).remove(0).usage.unwrap();
     let sums = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens);
     assert_eq!(sums, (Some(20), Some(42), Some(600), Some(0)));
+    stage.message("c", "no JSON");
+    let said = stage.look(&[&agent]).remove(0);
+    assert_eq!(said.usage.unwrap().output_tokens, None, "what is not read may have taken some");
+    assert!(said.unmeasured.iter().any(|gap| gap.field == "usage" && gap.reason.contains("not understood")));
+}
+
+#[test]
+fn a_long_conversation_is_summed_up_bit_by_bit_and_nothing_twice() {
+    let mut stage = older_opencode();
+    stage.reader.budget = Duration::ZERO;
+    let agent = stage.told("ses_1");
+    for n in 0..100 {
+        stage.message(&format!("m{n:03}"), &spent(20));
+    }
+    let output = |stage: &mut Stage| stage.look(&[&agent]).remove(0).usage.unwrap().output_tokens;
+    let said = stage.look(&[&agent]).remove(0);
+    assert_eq!(said.evidence.len(), 1, "what it does does not wait for that: {said:?}");
+    assert!(said.unmeasured.contains(&gap("usage", "its conversation is still being summed up")), "{said:?}");
+    let mut looks = 1;
+    while output(&mut stage).is_none() {
+        looks += 1;
+        assert!(looks < 100);
+    }
+    assert!(looks > 3);
+    assert_eq!(output(&mut stage), Some(2100));
+    stage.message("m099", &spent(50));
+    assert_eq!(output(&mut stage), Some(2130), "the newest answer grows");
+    stage.message("m100", &spent(20));
+    assert_eq!(output(&mut stage), Some(2151), "at once");
+    stage.owner.execute("DELETE FROM message WHERE id >= 'm008'", []).unwrap();
+    assert_eq!(output(&mut stage), Some(168), "what was taken back");
+}
+
+#[test]
+fn databases_that_wait_are_read_in_turn_and_what_was_known_stands() {
+    let stages: [Stage; 3] = std::array::from_fn(|_| Stage::opencode());
+    for stage in &stages {
+        stage.answer("m1", "ses_1", START + 5000);
+    }
+    let agents = stages.each_ref().map(|stage| stage.told("ses_1"));
+    let mut reader = Databases { budget: Duration::ZERO, ..Databases::default() };
+    let waits = |said: &Testimony| said.unmeasured.contains(&gap(ACTIVITY, WAITS));
+    for read in 1..=3 {
+        let said = reader.read(&agents.each_ref(), now(60));
+        assert_eq!(said.iter().filter(|said| !waits(said)).count(), 1, "one a look");
+        assert_eq!(said.iter().filter(|said| said.evidence.len() == 1 && said.usage.is_some()).count(), read);
+        for unread in said.iter().filter(|said| said.usage.is_none()) {
+            assert!(unread.evidence.is_empty() && unread.unmeasured.contains(&gap("evidence", WAITS)), "{unread:?}");
+        }
+    }
+    let other = stages[0].told("ses_2");
+    reader.read(&[&other, &agents[1], &agents[2]], now(60));
+    reader.budget = BUDGET;
+    assert!(!reader.read(&agents.each_ref(), now(60)).iter().any(waits), "all of them in time");
 }
 
 #[test]
