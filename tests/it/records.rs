@@ -186,7 +186,11 @@ fn a_transcript_says_what_was_used_and_for_what() {
     assert_eq!((&activity["state"], &activity["decided_by"]), (&"working".into(), &"transcript".into()));
     assert!(!report.to_string().contains("secret"), "{report:#}");
     let ran = claude.world.run(&["status", "s", "--roster", claude.roster.to_str().unwrap()]);
-    assert!(ran.stdout.contains("open turn") && !ran.stdout.contains("secret"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("open turn; permissions are not recorded") && !ran.stdout.contains("secret"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

@@ -85,6 +85,12 @@ pub struct Child {
     pub children: Vec<Arc<Program>>,
 }
 
+/// What is to be known of an open turn where a transcript has no requests for approval: it may be waiting for one.
+const NO_APPROVALS: &str = "approvals are not recorded";
+
+/// The same of agents that call them permissions.
+const NO_PERMISSIONS: &str = "permissions are not recorded";
+
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
 const START_SLACK_MS: u64 = 2000;
 

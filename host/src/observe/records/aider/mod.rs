@@ -5,9 +5,9 @@
 pub(super) mod history;
 
 use super::follow::Followed;
-use super::{Records, Subject, Testimony, gap};
+use super::{NO_APPROVALS, Records, Subject, Testimony, gap};
 use crate::clock::Moment;
-use crate::observe::facts::{Evidence, Source};
+use crate::observe::facts::{Claim, Evidence, Source};
 use crate::observe::processes::{ProcessId, Program};
 use history::{History, Turn, as_utc_ms};
 use jiff::civil::DateTime;
@@ -94,7 +94,7 @@ impl Aider {
             source: Source::Transcript,
             claim,
             word: word.to_owned(),
-            detail: None,
+            detail: (claim == Claim::Working).then(|| NO_APPROVALS.to_owned()),
             at_ms: written_ms,
         });
         let why = match history.turn() {

@@ -4,13 +4,11 @@
 //! that waits for a person.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
+use crate::observe::records::NO_APPROVALS;
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::word;
 use serde_json::Value;
-
-/// What is to be known of every open turn.
-const NO_APPROVALS: &str = "approvals are not recorded";
 
 /// The kinds of lines that are known.
 const KINDS: [&str; 6] =

@@ -3,12 +3,10 @@
 //! A call of a tool is written when the tool has run, and nothing of what a person is asked: an open turn may wait.
 
 use crate::observe::facts::Claim;
+use crate::observe::records::NO_APPROVALS;
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::word;
 use serde_json::Value;
-
-/// What is to be known of every open turn.
-const NO_APPROVALS: &str = "approvals are not recorded";
 
 /// What a transcript has said so far.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,9 @@
 //! What Crush's sessions say. The last part of a finished answer is its end, with the reason; an answer that ends in calls of
 //! tools is followed by another one.
 
+use super::super::NO_PERMISSIONS;
 use super::super::value::{number, word};
-use super::rows::{NO_PERMISSIONS, json, statement, time, word_of};
+use super::rows::{json, statement, time, word_of};
 use super::{Kind, Said, gap};
 use crate::observe::facts::{Claim, Evidence, Usage};
 use crate::observe::processes::Program;

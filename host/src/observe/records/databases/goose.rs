@@ -1,9 +1,10 @@
 //! What Goose's sessions say. A message is recorded when it is whole, so what comes next follows from the last one: an answer
 //! without calls of tools is the end of a turn, everything else is in the midst of one.
 
+use super::super::NO_PERMISSIONS;
 use super::super::value::{number, word};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, time, tokens, word_of};
+use super::rows::{json, statement, time, tokens, word_of};
 use super::{Kind, Said, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;

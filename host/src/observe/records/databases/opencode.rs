@@ -1,9 +1,10 @@
 //! What OpenCode's sessions say. An answer of the model is a message, which is finished when it has a time of completion;
 //! what one turn takes may be several. Questions for permission are in its memory alone.
 
+use super::super::NO_PERMISSIONS;
 use super::super::value::word;
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, tokens, word_of};
+use super::rows::{json, statement, tokens, word_of};
 use super::{Kind, Said, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
