@@ -144,8 +144,6 @@ fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Se
         },
         why: match &newest.detail {
             _ if open_turn => Why::OpenTurn(newest),
-            // What a working agent waited for before may still stand in its record.
-            _ if newest.claim == Claim::Working && newest.source == Source::OwnRecord => Why::Word(newest),
             detail if detail.as_ref().is_none_or(|detail| detail.is_empty()) => Why::Word(newest),
             _ => Why::Detail(newest),
         },

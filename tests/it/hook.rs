@@ -1,7 +1,7 @@
 //! `headcount hook`: what agents tell, whatever they send, and how they are brought to tell it.
 
 use crate::hooked::{Agent, shell_called};
-use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, start_of, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -185,9 +185,40 @@ fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
     assert_eq!((&waits["decided_by"], &waits["inferred"]), (&"hook".into(), &false.into()));
     agent.send(&with_tool("PostToolUse"));
     let works = agent.activity(&world);
-    assert_eq!((&works["state"], &works["reason"]), (&"working".into(), &"PostToolUse".into()), "{works:#}");
+    assert_eq!((&works["state"], &works["reason"]), (&"working".into(), &"has run Bash".into()), "{works:#}");
     agent.send(&event("Stop"));
-    assert_eq!(agent.activity(&world)["state"], "idle");
+    let rests = agent.activity(&world);
+    assert_eq!((&rests["state"], &rests["reason"]), (&"idle".into(), &"turn ended".into()), "{rests:#}");
+}
+
+#[test]
+fn an_agent_that_an_error_has_stopped_needs_somebody_though_its_record_says_that_it_rests() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    let mut broken = event("StopFailure");
+    broken["error"] = "rate_limit".into();
+    agent.send(&event("UserPromptSubmit"));
+    agent.send(&broken);
+    agent.records(&world, "idle");
+    for _ in 0..2 {
+        let stopped = agent.activity(&world);
+        assert_eq!(
+            (&stopped["state"], &stopped["reason"]),
+            (&"waiting_for_input".into(), &"stopped by an error: rate_limit".into()),
+            "{stopped:#}"
+        );
+        let mut idle = event("Notification");
+        idle["notification_type"] = "idle_prompt".into();
+        agent.send(&idle);
+    }
+    let told = world.run(&["status", "--attention", "--json"]);
+    let needs = &told.json()["sessions"][0]["needs"];
+    let why = needs[0]["why"].as_str().unwrap_or_else(|| panic!("{told:?}"));
+    assert!(why.contains("stopped by an error: rate_limit") && told.code == Some(1), "{needs:#}");
+    agent.send(&event("UserPromptSubmit"));
+    assert_eq!(agent.activity(&world)["reason"], "prompt given");
+    agent.records(&world, "idle");
+    assert_eq!(agent.activity(&world)["decided_by"], "own_record", "it was interrupted");
 }
 
 #[test]
@@ -228,15 +259,10 @@ fn a_conversation_that_is_resumed_elsewhere_leaves_the_first_ones_question_as_it
 fn what_the_agent_records_later_than_its_event_counts() {
     let world = World::new();
     let mut agent = Agent::start(&world, "claude");
-    let pid = agent.pid();
     for (name, status, state) in [("PreToolUse", "idle", "idle"), ("PermissionRequest", "busy", "working")] {
         agent.send(&event(name));
         assert_eq!(agent.activity(&world)["decided_by"], "hook");
-        let now = jiff::Timestamp::now().as_millisecond();
-        let start = start_of(pid).unwrap().to_string();
-        let record =
-            json!({"pid": pid, "procStart": start, "status": status, "updatedAt": now, "statusUpdatedAt": now});
-        world.write(&format!(".claude/sessions/{pid}.json"), record.to_string());
+        agent.records(&world, status);
         let activity = agent.activity(&world);
         assert_eq!(
             (&activity["state"], &activity["decided_by"]),

@@ -65,9 +65,9 @@ fn an_agent_waits_works_rests_and_dies_as_its_record_and_its_process_say() {
     assert_eq!((&report["kind"], &report["activity"]["inferred"]), (&"claude".into(), &false.into()), "{report:#}");
     assert_eq!(claude.activity(), ["waiting_for_input", "permission prompt", own]);
     claude.says(&json!({"status": "busy", "waitingFor": "permission prompt"}));
-    assert_eq!(claude.activity(), ["working", "busy", own]);
+    assert_eq!(claude.activity(), ["working", "at work", own]);
     claude.says(&json!({"status": "idle"}));
-    assert_eq!(claude.activity(), ["idle", "idle", own]);
+    assert_eq!(claude.activity(), ["idle", "nothing to do", own]);
     claude.says(&json!({"status": "shell"}));
     assert_eq!(claude.activity(), ["idle", "background shell", own]);
     claude.says(&json!({"status": "frobnicating"}));

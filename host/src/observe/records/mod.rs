@@ -35,7 +35,7 @@ pub use gemini::Gemini;
 pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
 
-use super::facts::{Evidence, Gap, Usage};
+use super::facts::{Claim, Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
@@ -91,6 +91,11 @@ const NO_APPROVALS: &str = "approvals are not recorded";
 /// The same of agents that call them permissions.
 const NO_PERMISSIONS: &str = "permissions are not recorded";
 
+/// What agents do, in plain words beside those of their own, which not everybody knows.
+const AT_WORK: &str = "at work";
+const TURN_ENDED: &str = "turn ended";
+const CLOSED: &str = "conversation closed";
+
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
 const START_SLACK_MS: u64 = 2000;
 
@@ -119,6 +124,8 @@ pub struct Testimony {
     pub conversations: Vec<Conversation>,
     /// Its calls of tools, where all of the last turn is known.
     pub calls: Option<Calls>,
+    /// Whether its own events say that an error has stopped it. Where its records say that it rests, they say only half of that.
+    pub broken_off: bool,
 }
 
 /// What was found of one of the conversations that the same processes hold.
@@ -146,6 +153,9 @@ impl From<Result<Testimony, String>> for Testimony {
 impl Testimony {
     /// Takes up what another reader has found of the same agent.
     fn add(&mut self, more: Self) {
+        if more.broken_off {
+            self.evidence.retain(|said| said.claim != Claim::Idle);
+        }
         self.evidence.extend(more.evidence);
         self.unmeasured.extend(more.unmeasured);
         self.usage = Usage::either(more.usage, self.usage.take());

@@ -5,9 +5,9 @@
 pub(super) mod history;
 
 use super::follow::Followed;
-use super::{NO_APPROVALS, Records, Subject, Testimony, gap};
+use super::{Records, Subject, Testimony, gap};
 use crate::clock::Moment;
-use crate::observe::facts::{Claim, Evidence, Source};
+use crate::observe::facts::{Evidence, Source};
 use crate::observe::processes::{ProcessId, Program};
 use history::{History, Turn, as_utc_ms};
 use jiff::civil::DateTime;
@@ -90,11 +90,11 @@ impl Aider {
         if !began || !agent.ran_at(written_ms) {
             return Err("the last chat in its history did not begin when it started".to_owned());
         }
-        let evidence = history.turn().claim().map(|(claim, word)| Evidence {
+        let evidence = history.turn().claim().map(|(claim, word, detail)| Evidence {
             source: Source::Transcript,
             claim,
             word: word.to_owned(),
-            detail: (claim == Claim::Working).then(|| NO_APPROVALS.to_owned()),
+            detail: detail.map(str::to_owned),
             at_ms: written_ms,
         });
         let why = match history.turn() {

@@ -2,7 +2,7 @@
 
 use super::transcript::{Answer, Line, Tokens, What};
 use crate::observe::facts::{Claim, Evidence, Source};
-use crate::observe::records::NO_PERMISSIONS;
+use crate::observe::records::{NO_PERMISSIONS, TURN_ENDED};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -118,7 +118,7 @@ impl Turn {
             at_ms,
         };
         if !self.open {
-            let how = if self.word == "interrupted" { "interrupted" } else { "its turn has ended" };
+            let how = if self.word == "interrupted" { "interrupted" } else { TURN_ENDED };
             return vec![said(Claim::Idle, &self.word, Some(how), last_ms)];
         }
         let began = self.began_ms.filter(|began| *began < last_ms && began.saturating_add(DRIFT_MS) >= started_at_ms);

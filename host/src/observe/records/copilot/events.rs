@@ -7,6 +7,7 @@ use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::word;
+use crate::observe::records::{CLOSED, TURN_ENDED};
 use serde_json::Value;
 
 /// The tool by which the model asks a person.
@@ -91,14 +92,14 @@ impl Events {
             "session.start" => self.whole = true,
             "session.resume" => self.forget_turn(),
             "assistant.turn_start" => self.state(Claim::Working, name, None, at_ms),
-            "assistant.turn_end" => self.state(Claim::Idle, name, None, at_ms),
+            "assistant.turn_end" => self.state(Claim::Idle, name, Some(TURN_ENDED), at_ms),
             "abort" => {
                 self.forget_turn();
                 self.state(Claim::Idle, name, Some("aborted"), at_ms);
             }
             "session.shutdown" => {
                 self.forget_turn();
-                self.state(Claim::Finished, name, None, at_ms);
+                self.state(Claim::Finished, name, Some(CLOSED), at_ms);
             }
             "permission.requested" | "user_input.requested" | "elicitation.requested" => {
                 self.questions.begin(id(data, "requestId"), name, at_ms);

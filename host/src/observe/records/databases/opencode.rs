@@ -1,8 +1,8 @@
 //! What OpenCode's sessions say. An answer of the model is a message, which is finished when it has a time of completion;
 //! what one turn takes may be several. Questions for permission are in its memory alone.
 
-use super::super::NO_PERMISSIONS;
 use super::super::value::word;
+use super::super::{NO_PERMISSIONS, TURN_ENDED};
 use super::super::{home_of, variable};
 use super::rows::{json, statement, tokens, word_of};
 use super::{Kind, Said, gap};
@@ -139,6 +139,7 @@ fn turn(newest: Option<Option<&Value>>) -> Result<Option<Evidence>, String> {
 fn finished(finish: &Value, at_ms: u64) -> Option<Evidence> {
     match finish.as_str().unwrap_or("completed") {
         "tool-calls" => None,
+        word @ ("stop" | "completed") => Some(statement(Claim::Idle, word, Some(TURN_ENDED), at_ms)),
         word => Some(statement(Claim::Idle, word, None, at_ms)),
     }
 }
@@ -192,10 +193,23 @@ mod tests {
                 json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "stop"}),
                 Claim::Idle,
                 "stop",
+                Some(TURN_ENDED),
+                7,
+            ),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}}),
+                Claim::Idle,
+                "completed",
+                Some(TURN_ENDED),
+                7,
+            ),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "length"}),
+                Claim::Idle,
+                "length",
                 None,
                 7,
             ),
-            (json!({"role": "assistant", "time": {"created": 5, "completed": 7}}), Claim::Idle, "completed", None, 7),
             (
                 json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "error": {"name": "MessageAbortedError"}}),
                 Claim::Idle,

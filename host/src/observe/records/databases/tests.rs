@@ -193,7 +193,7 @@ fn goose_and_crush_are_read_from_tables_of_their_own() {
     goose.owner.execute(sql, [at]).unwrap();
     let agent = goose.argued("goose", &["goose", "session", "-r", "--session-id", "20260906_1"]);
     let said = goose.look(&[&agent]).remove(0);
-    assert_eq!(said.evidence, [rows::statement(Claim::Idle, "assistant", None, START + 5000)]);
+    assert_eq!(said.evidence, [rows::statement(Claim::Idle, "assistant", Some("turn ended"), START + 5000)]);
     assert_eq!(said.usage.unwrap().output_tokens, Some(9));
 
     let mut crush = Stage::new("project/.crush/crush.db", CRUSH);

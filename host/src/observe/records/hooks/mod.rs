@@ -164,7 +164,10 @@ impl Records for Hooks {
                 }),
                 // It is about one that is closed, and says nothing of those that are open.
                 Some(_) if subjects[n].open.len() > 1 => {}
-                _ => found[n].evidence.extend(said),
+                _ => {
+                    found[n].broken_off |= meaning::breaks_off(&note.last.event) && !said.is_empty();
+                    found[n].evidence.extend(said);
+                }
             }
         }
         for (subject, found) in subjects.iter().zip(&mut found) {
