@@ -212,9 +212,7 @@ fn an_agent_that_an_error_has_stopped_needs_somebody_though_its_record_says_that
         agent.send(&idle);
     }
     let told = world.run(&["status", "--attention", "--json"]);
-    let needs = &told.json()["sessions"][0]["needs"];
-    let why = needs[0]["why"].as_str().unwrap_or_else(|| panic!("{told:?}"));
-    assert!(why.contains("stopped by an error: rate_limit") && told.code == Some(1), "{needs:#}");
+    assert!(told.stdout.contains("stopped by an error: rate_limit") && told.code == Some(1), "{told:?}");
     agent.send(&event("UserPromptSubmit"));
     assert_eq!(agent.activity(&world)["reason"], "prompt given");
     agent.records(&world, "idle");

@@ -60,7 +60,7 @@ impl<P> Said<'_, P> {
     /// What is not known for want of reading. `of_turn`: whether anything was said of a turn. As long as that is still to be
     /// read, what the processes show says nothing of what the agent does.
     pub(super) fn gaps(&self, of_turn: bool) -> Vec<Gap> {
-        let gap = |field: &'static str, reason: &str| Gap { field: field.into(), reason: reason.to_owned() };
+        let gap = |field: &'static str, reason: &str| Gap::new(field, reason.to_owned());
         let why = if self.whole { self.cut.then_some(CUT) } else { Some(STILL_READ) };
         let turn = why.filter(|_| !of_turn).map(|why| gap("evidence", why));
         let activity = (!self.whole && !of_turn).then(|| gap(ACTIVITY, STILL_READ));

@@ -246,7 +246,7 @@ impl Agent {
     /// not its alone.
     pub fn testimony(&self, started_at_ms: u64, shared: Option<&str>) -> Testimony {
         let mut said = Testimony::default();
-        let gap = |field: &'static str, reason: String| Gap { field: field.into(), reason };
+        let gap = |field: &'static str, reason: String| Gap::new(field, reason);
         let Some(own) = &self.own else {
             said.unmeasured = ["evidence", "usage"].map(|field| gap(field, self.without.clone())).into();
             return said;

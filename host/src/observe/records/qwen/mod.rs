@@ -7,9 +7,10 @@ pub(super) mod registry;
 use super::follow::Followed;
 use super::small::Small;
 use super::value::Id;
-use super::{Records, Subject, Testimony, gap, home_of, shared};
+use super::{Records, Subject, Testimony, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
+use crate::observe::facts::Gap;
 use crate::observe::processes::{Machine, ProcessId};
 use chat::Chat;
 use std::collections::HashMap;
@@ -69,7 +70,7 @@ impl Qwen {
 
     fn testimony(&mut self, chat: &Path, now: Moment) -> Result<Testimony, String> {
         let chat = self.chats.read(chat, now)?;
-        let mut unmeasured = vec![gap("evidence", "Qwen does not record whether it works or waits")];
+        let mut unmeasured = vec![Gap::by_design("evidence", "Qwen does not record whether it works or waits")];
         // Of a turn nothing would be said either way.
         unmeasured.extend(chat.gaps(true));
         Ok(Testimony { usage: chat.parser.usage(), unmeasured, ..Testimony::default() })
@@ -143,7 +144,6 @@ impl Records for Qwen {
 mod tests {
     use super::super::tests::{home, now, subject, undecided};
     use super::*;
-    use crate::observe::facts::Gap;
     use serde_json::json;
 
     /// A home directory, and a reader of what Qwen keeps there.
