@@ -12,6 +12,7 @@ mod compiling;
 mod decisions;
 mod demo;
 mod hook;
+mod hook_install;
 mod hooked;
 mod hostile_names;
 mod mcp;
