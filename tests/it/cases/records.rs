@@ -93,7 +93,7 @@ fn case_of_a_renamed_field_is_unknown_and_not_zero() {
     world.write(&format!("{PROJECT}/aaaa.jsonl"), answer);
     let found = world.found(&claude);
     let unmeasured = &found["metrics"]["unmeasured"];
-    assert_eq!(unmeasured["evidence"], "the record of its session has no status", "{found:#}");
+    assert_eq!(unmeasured["evidence"], "the record of its process has no status", "{found:#}");
     assert_eq!(unmeasured["usage"], "there is no answer in its transcript yet", "{found:#}");
     for figure in ["input_tokens", "output_tokens", "cache_read_tokens", "current_tool", "context_used_percent"] {
         assert_eq!(found["work"][figure], Value::Null, "{figure}: {found:#}");
