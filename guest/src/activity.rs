@@ -40,7 +40,8 @@ pub(crate) enum Why<'a> {
     Word(&'a Evidence),
     /// What the statement says beyond its word.
     Detail(&'a Evidence),
-    OpenTurn,
+    /// A turn that has begun and not ended, and what the statement says beyond that: mostly what its transcript does not record.
+    OpenTurn(&'a Evidence),
     UnknownWord(&'a Evidence),
     Ended {
         zombie: bool,
@@ -142,9 +143,7 @@ fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Se
             Claim::Unknown => Activity::Unknown,
         },
         why: match &newest.detail {
-            _ if open_turn => Why::OpenTurn,
-            // What a working agent waited for before may still stand in its record.
-            _ if newest.claim == Claim::Working && newest.source == Source::OwnRecord => Why::Word(newest),
+            _ if open_turn => Why::OpenTurn(newest),
             detail if detail.as_ref().is_none_or(|detail| detail.is_empty()) => Why::Word(newest),
             _ => Why::Detail(newest),
         },
@@ -255,7 +254,10 @@ impl Display for Why<'_> {
         match self {
             Why::Word(evidence) => Clean(&evidence.word).fmt(f),
             Why::Detail(evidence) => Clean(evidence.detail.as_deref().unwrap_or_default()).fmt(f),
-            Why::OpenTurn => f.write_str("open turn in its transcript, which shows no approvals"),
+            Why::OpenTurn(evidence) => match evidence.detail.as_deref().unwrap_or_default() {
+                "" => f.write_str("open turn"),
+                detail => write!(f, "open turn; {}", Clean(detail)),
+            },
             Why::UnknownWord(evidence) => write!(f, "unknown word \"{}\"", Clean(&evidence.word)),
             Why::Ended { zombie, exit_code } => {
                 match exit_code {

@@ -221,6 +221,7 @@ fn readers(machine: &Machine, state: &Path) -> Readers {
         Box::<McpServers>::default(),
         Box::new(Hooks::new(state, machine.clone())),
     ])
+    .complete()
 }
 
 /// This program, to be started once more. On Linux that is the very file that runs, also where another has its name by now.

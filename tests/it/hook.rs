@@ -1,7 +1,7 @@
-//! `headcount hook`: what agents tell, whatever they send, and how they are brought to tell it.
+//! `headcount hook`: what agents tell, whatever they send.
 
 use crate::hooked::{Agent, shell_called};
-use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, start_of, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, ended, finish, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -185,9 +185,38 @@ fn an_agent_that_asks_for_permission_waits_and_one_that_was_answered_works() {
     assert_eq!((&waits["decided_by"], &waits["inferred"]), (&"hook".into(), &false.into()));
     agent.send(&with_tool("PostToolUse"));
     let works = agent.activity(&world);
-    assert_eq!((&works["state"], &works["reason"]), (&"working".into(), &"PostToolUse".into()), "{works:#}");
+    assert_eq!((&works["state"], &works["reason"]), (&"working".into(), &"has run Bash".into()), "{works:#}");
     agent.send(&event("Stop"));
-    assert_eq!(agent.activity(&world)["state"], "idle");
+    let rests = agent.activity(&world);
+    assert_eq!((&rests["state"], &rests["reason"]), (&"idle".into(), &"turn ended".into()), "{rests:#}");
+}
+
+#[test]
+fn an_agent_that_an_error_has_stopped_needs_somebody_though_its_record_says_that_it_rests() {
+    let world = World::new();
+    let mut agent = Agent::start(&world, "claude");
+    let mut broken = event("StopFailure");
+    broken["error"] = "rate_limit".into();
+    agent.send(&event("UserPromptSubmit"));
+    agent.send(&broken);
+    agent.records(&world, "idle");
+    for _ in 0..2 {
+        let stopped = agent.activity(&world);
+        assert_eq!(
+            (&stopped["state"], &stopped["reason"]),
+            (&"waiting_for_input".into(), &"stopped by an error: rate_limit".into()),
+            "{stopped:#}"
+        );
+        let mut idle = event("Notification");
+        idle["notification_type"] = "idle_prompt".into();
+        agent.send(&idle);
+    }
+    let told = world.run(&["status", "--attention", "--json"]);
+    assert!(told.stdout.contains("stopped by an error: rate_limit") && told.code == Some(1), "{told:?}");
+    agent.send(&event("UserPromptSubmit"));
+    assert_eq!(agent.activity(&world)["reason"], "prompt given");
+    agent.records(&world, "idle");
+    assert_eq!(agent.activity(&world)["decided_by"], "own_record", "it was interrupted");
 }
 
 #[test]
@@ -228,15 +257,10 @@ fn a_conversation_that_is_resumed_elsewhere_leaves_the_first_ones_question_as_it
 fn what_the_agent_records_later_than_its_event_counts() {
     let world = World::new();
     let mut agent = Agent::start(&world, "claude");
-    let pid = agent.pid();
     for (name, status, state) in [("PreToolUse", "idle", "idle"), ("PermissionRequest", "busy", "working")] {
         agent.send(&event(name));
         assert_eq!(agent.activity(&world)["decided_by"], "hook");
-        let now = jiff::Timestamp::now().as_millisecond();
-        let start = start_of(pid).unwrap().to_string();
-        let record =
-            json!({"pid": pid, "procStart": start, "status": status, "updatedAt": now, "statusUpdatedAt": now});
-        world.write(&format!(".claude/sessions/{pid}.json"), record.to_string());
+        agent.records(&world, status);
         let activity = agent.activity(&world);
         assert_eq!(
             (&activity["state"], &activity["decided_by"]),
@@ -284,156 +308,4 @@ fn an_agent_that_another_one_drives_does_not_speak_for_it() {
         }
     }
     assert!(!notes(&world.state()).is_empty(), "they are noted");
-}
-
-/// A file's bytes and mode.
-fn file(path: &Path) -> (Vec<u8>, u32) {
-    use std::os::unix::fs::PermissionsExt as _;
-    (fs::read(path).unwrap(), fs::metadata(path).unwrap().permissions().mode() & 0o777)
-}
-
-#[test]
-fn hooks_are_installed_once_and_uninstalled_without_a_trace() {
-    let world = World::new();
-    let text = "{\n    \"model\": \"opus\",\n    \"hooks\": {\n        \"Stop\": [ { \"hooks\": [ {\"type\":\"command\",\"command\":\"say done\"} ] } ]\n    },\n    \"x\": 1.50\n}";
-    for (kind, name, text) in [
-        ("claude", ".claude/settings.json", text),
-        ("codex", ".codex/hooks.json", "{}"),
-        ("gemini", ".gemini/settings.json", "{\"theme\":\"é\"}\n"),
-        (
-            "cursor",
-            ".cursor/hooks.json",
-            "{\n\t\"version\": 1,\n\t\"hooks\": {\n\t\t\"stop\": [{ \"command\": \"./x\" }]\n\t}\n}\n",
-        ),
-    ] {
-        let path = world.write(name, text);
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
-        let before = file(&path);
-        let shown = world.run(&["hook", "install", kind, "--dry-run"]);
-        assert_eq!((shown.code, file(&path) == before), (Some(0), true), "{}", shown.stderr);
-        let done = world.run(&["hook", "install", kind]);
-        assert_eq!(done.code, Some(0), "{}", done.stderr);
-        assert!(
-            done.stdout.contains(&format!("{HEADCOUNT} hook {kind}")) && done.stdout.contains("@@"),
-            "{}",
-            done.stdout
-        );
-        assert!(done.stdout.contains("+") && shown.stdout.starts_with("--- "), "{}", shown.stdout);
-        let (with, mode) = file(&path);
-        let settings: Value = serde_json::from_slice(&with).unwrap();
-        assert_eq!((mode, settings["hooks"].as_object().unwrap().len() >= 6), (0o640, true));
-        let again = world.run(&["hook", "install", kind]);
-        assert!(again.stdout.contains("is installed already") && file(&path).0 == with, "{}", again.stdout);
-        assert_eq!(world.run(&["hook", "uninstall", kind]).code, Some(0));
-        assert_eq!(file(&path), before, "{kind}");
-        assert!(world.run(&["hook", "uninstall", kind]).stdout.contains("is not installed"));
-    }
-}
-
-#[test]
-fn what_install_made_is_gone_after_uninstall() {
-    let world = World::new();
-    for (kind, name) in [
-        ("claude", ".claude/settings.json"),
-        ("codex", ".codex/hooks.json"),
-        ("gemini", ".gemini/settings.json"),
-        ("cursor", ".cursor/hooks.json"),
-        ("opencode", ".config/opencode/plugins/headcount.js"),
-    ] {
-        for project in [&[][..], &["--project"]] {
-            let name = match (kind, project) {
-                ("claude", ["--project"]) => ".claude/settings.local.json",
-                ("opencode", ["--project"]) => ".opencode/plugins/headcount.js",
-                _ => name,
-            };
-            let ran = |what: &str| world.run(&[&["hook", what, kind], project].concat());
-            let done = ran("install");
-            assert_eq!(done.code, Some(0), "{}", done.stderr);
-            assert!(fs::read_to_string(world.path(name)).unwrap().contains(HEADCOUNT), "{name}");
-            assert!(ran("install").stdout.contains("is installed already"));
-            assert_eq!(ran("uninstall").code, Some(0));
-            assert!(!world.path(name).exists(), "{name}");
-        }
-    }
-}
-
-#[test]
-fn a_file_keeps_its_owner_and_one_that_may_not_be_written_stays_as_it_is() {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-    let world = World::new();
-    let path = world.write(".claude/settings.json", "{}\n");
-    // Only root may give a file away.
-    if nix::unistd::geteuid().is_root() {
-        chown(&path, Some(1234), Some(1235)).unwrap();
-    }
-    let owner = |path: &Path| fs::metadata(path).map(|found| (found.uid(), found.gid(), found.mode())).unwrap();
-    let before = owner(&path);
-    let done = world.run(&["hook", "install", "claude"]);
-    assert!(done.code == Some(0) && fs::read_to_string(&path).unwrap().contains("hook claude"), "{done:?}");
-    assert_eq!(owner(&path), before);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-    let with = file(&path);
-    let refused = world.run(&["hook", "uninstall", "claude"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("it may not be written"), "{refused:?}");
-    assert_eq!(file(&path), with);
-    assert!(world.run(&["hook", "install", "claude"]).stdout.contains("is installed already"));
-}
-
-#[test]
-fn a_file_that_was_there_is_never_deleted() {
-    let world = World::new();
-    for (kind, name, text) in [
-        ("claude", ".claude/settings.json", "{}\n"),
-        ("claude", ".claude/settings.json", "{\"hooks\": {}}\n"),
-        ("gemini", ".gemini/settings.json", "{\n  \"hooks\": {\n    \"SessionStart\": []\n  }\n}\n"),
-        ("cursor", ".cursor/hooks.json", "{\n  \"version\": 1\n}\n"),
-        ("cursor", ".cursor/hooks.json", "{\"version\": 1}"),
-    ] {
-        let path = world.write(name, text);
-        assert_eq!(world.run(&["hook", "install", kind]).code, Some(0));
-        assert_ne!(fs::read_to_string(&path).unwrap(), text);
-        assert_eq!(world.run(&["hook", "uninstall", kind]).code, Some(0));
-        assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    }
-}
-
-#[test]
-fn a_link_stays_a_link_and_its_file_is_changed() {
-    let world = World::new();
-    let target = world.write("dotfiles/claude.json", "{}\n");
-    let link = world.path(".claude/settings.json");
-    fs::create_dir(world.path(".claude")).unwrap();
-    std::os::unix::fs::symlink(&target, &link).unwrap();
-    let done = world.run(&["hook", "install", "claude"]);
-    assert!(done.stdout.contains("a link to") && done.stdout.contains("dotfiles/claude.json"), "{done:?}");
-    assert!(link.is_symlink() && fs::read_to_string(&target).unwrap().contains("hook claude"));
-    world.run(&["hook", "uninstall", "claude"]);
-    assert!(link.is_symlink());
-    assert_eq!(fs::read_to_string(&target).unwrap(), "{}\n");
-    fs::remove_file(&target).unwrap();
-    let dangling = world.run(&["hook", "install", "claude"]);
-    assert!(
-        dangling.code == Some(2) && dangling.stderr.contains("is a link to a file that is not there"),
-        "{dangling:?}"
-    );
-}
-
-#[test]
-fn what_cannot_be_changed_safely_is_left_as_it_is_with_a_sentence() {
-    let world = World::new();
-    for (kind, name, text, said) in [
-        ("claude", ".claude/settings.json", "{ // mine\n}", "is no JSON"),
-        ("gemini", ".gemini/settings.json", "[]", "no JSON object"),
-        ("codex", ".codex/hooks.json", "{\"hooks\": []}", "no list of hooks"),
-        ("cursor", ".cursor/hooks.json", "{\"hooks\": {}, \"hooks\": {}}", "stands twice"),
-        ("opencode", ".config/opencode/plugins/headcount.js", "// mine", "not written by headcount"),
-    ] {
-        let path = world.write(name, text);
-        let ran = world.run(&["hook", "install", kind]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-        assert!(ran.stderr.contains(said) && ran.stderr.contains(name), "{}", ran.stderr);
-        assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    }
-    let unknown = world.run(&["hook", "install", "aider"]);
-    assert!(unknown.code == Some(64) && unknown.stderr.contains("claude"), "{unknown:?}");
 }

@@ -1,7 +1,7 @@
 //! An agent that runs hooks: a shell that is taken for it.
 
-use crate::world::{HEADCOUNT, World};
-use serde_json::Value;
+use crate::world::{HEADCOUNT, World, start_of};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -55,6 +55,15 @@ impl Agent {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.0.id()
+    }
+
+    /// Writes the record of its process that a Claude has: its status from now on.
+    pub fn records(&self, world: &World, status: &str) {
+        let (pid, now) = (self.0.id(), jiff::Timestamp::now().as_millisecond());
+        let start = start_of(pid).unwrap().to_string();
+        let record =
+            json!({"pid": pid, "procStart": start, "status": status, "updatedAt": now, "statusUpdatedAt": now});
+        world.write(&format!(".claude/sessions/{pid}.json"), record.to_string());
     }
 
     /// What is said of its activity.

@@ -13,6 +13,7 @@ mod decisions;
 mod demo;
 mod grants;
 mod hook;
+mod hook_install;
 mod hooked;
 mod hostile_names;
 mod http;

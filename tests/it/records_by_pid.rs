@@ -76,7 +76,7 @@ fn qwen_has_used_what_the_chat_of_its_registered_session_says() {
 
     world.write(&file, record(start - 1).to_string());
     let other = world.found(&qwen);
-    assert_eq!(other["work"], Value::Null);
+    assert_eq!(other["work"]["input_tokens"], Value::Null);
     let reason = other["metrics"]["unmeasured"]["evidence"].as_str().unwrap();
     assert!(reason.contains("earlier process"), "{reason}");
 
@@ -88,4 +88,32 @@ fn qwen_has_used_what_the_chat_of_its_registered_session_says() {
     assert_eq!(tokens, (&json!(400), &json!(100), &json!(20), &json!(25.0)), "{own:#}");
     assert_eq!((&work["model"], &own["activity"]["decided_by"]), (&json!("qwen3-coder-plus"), &json!("process")));
     assert!(!own.to_string().contains("secret"));
+}
+
+#[test]
+fn of_an_agent_whose_records_nobody_reads_that_is_said_and_the_report_is_whole() {
+    let world = World::new();
+    let amp = posing_as("amp", &world, |_| {});
+    let found = world.found(&amp);
+    let why = &found["metrics"]["unmeasured"];
+    for field in ["evidence", "usage"] {
+        assert_eq!(why[field], "headcount reads no records of amp", "{found:#}");
+    }
+    assert_eq!(why["mcp_servers"], "headcount reads no configuration of MCP servers of amp");
+    let ours = |report: &&Value| report["agents"][0]["process_id"] == amp.pid();
+    let reports = world.run(&["status", "--json"]).json();
+    let report = reports["reports"].as_array().unwrap().iter().find(ours).unwrap_or_else(|| panic!("{reports:#}"));
+    assert_eq!(report["partial"], false, "{report:#}");
+    let session = report["session_id"].as_str().unwrap();
+    let shown = world.run(&["status", session]).stdout;
+    assert!(shown.contains("amp") && !shown.contains("tokens") && !shown.contains("MCP"), "{shown}");
+}
+
+#[test]
+fn an_agent_without_hooks_says_once_what_would_tell_that_it_waits() {
+    let world = World::new();
+    let codex = posing_as("codex", &world, |_| {});
+    let found = world.found(&codex);
+    let why = found["metrics"]["unmeasured"]["waiting"].as_str().unwrap_or_else(|| panic!("{found:#}"));
+    assert!(why.contains("headcount hook install codex"), "{why}");
 }

@@ -248,7 +248,7 @@ fn gemini_s_chat_is_the_one_that_its_hooks_have_told() {
     let file = format!(".gemini/tmp/project/chats/session-2026-11-30T10-00-{}.jsonl", &id[..8]);
     world.write(&file, format!("{header}\n{answer}\n"));
     let untold = report(&world)["agents"][0].take();
-    assert_eq!((&untold["work"], &untold["activity"]["decided_by"]), (&Value::Null, &json!("process")));
+    assert_eq!((&untold["work"]["input_tokens"], &untold["activity"]["decided_by"]), (&Value::Null, &json!("process")));
     assert!(text(&untold, "/metrics/unmeasured/evidence").contains("headcount hook install gemini"), "{untold:#}");
     gemini.tell(&world, "gemini", &json!({"session_id": id, "hook_event_name": "BeforeAgent", "prompt": "secret"}));
     let told = report(&world)["agents"][0].take();

@@ -108,6 +108,13 @@ impl World {
     }
 }
 
+/// What an agent has said of its work; how many servers it has is counted beside the looks, sooner or later.
+pub fn without_servers(work: &Value) -> Value {
+    let mut work = work.clone();
+    work["mcp_servers"] = Value::Null;
+    work
+}
+
 /// Runs a command to its end.
 pub fn finish(mut command: Command) -> Ran {
     let mut child = command.spawn().unwrap();

@@ -82,10 +82,17 @@ fn a_transcript_counts_only_where_record_and_events_are_silent() {
     let both = agent_that("a", vec![transcript.clone(), said(Hook, Idle, "Stop", 5 * MINUTE)]);
     assert_eq!(shown(&both), is(Activity::Idle, "Stop", 5 * MINUTE, Hook, false));
     let alone = shown(&agent_that("a", vec![transcript]));
-    assert_eq!(
-        alone,
-        is(Activity::Working, "open turn in its transcript, which shows no approvals", 0, Transcript, true)
-    );
+    assert_eq!(alone, is(Activity::Working, "open turn", 0, Transcript, true));
+}
+
+#[test]
+fn of_an_open_turn_no_more_is_said_than_its_own_transcript_says() {
+    for (detail, shown_as) in
+        [("", "open turn"), ("approvals are not recorded", "open turn; approvals are not recorded")]
+    {
+        let turn = said_more(Transcript, Working, "task_started", detail, 1000);
+        assert_eq!(shown(&agent_that("a", vec![turn])), is(Activity::Working, shown_as, 1000, Transcript, true));
+    }
 }
 
 #[test]
@@ -157,11 +164,11 @@ fn waiting_does_not_expire() {
 }
 
 #[test]
-fn an_answered_prompt_leaves_no_reason_behind() {
+fn an_answered_prompt_s_reason_is_that_of_the_newest_statement() {
     let waiting = said_more(OwnRecord, Waiting, "waiting", "permission prompt", 2000);
-    let answered = said_more(OwnRecord, Working, "busy", "permission prompt", 1000);
+    let answered = said_more(OwnRecord, Working, "busy", "at work", 1000);
     let agent = agent_that("a", vec![waiting, answered]);
-    assert_eq!(shown(&agent), is(Activity::Working, "busy", 1000, OwnRecord, false));
+    assert_eq!(shown(&agent), is(Activity::Working, "at work", 1000, OwnRecord, false));
 }
 
 #[test]

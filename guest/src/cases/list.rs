@@ -57,8 +57,8 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         one("waits for a permission", agent_that("a", vec![permission(2 * MINUTE)])),
         one("waits for half an hour", agent_that("a", vec![permission(30 * MINUTE)])),
         one(
-            "answered, the old reason left in the record",
-            agent_that("a", vec![permission(MINUTE), said_more(OwnRecord, Working, "busy", "permission prompt", 500)]),
+            "answered",
+            agent_that("a", vec![permission(MINUTE), said_more(OwnRecord, Working, "busy", "at work", 500)]),
         ),
         one(
             "blocked later than its work began",

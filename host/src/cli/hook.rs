@@ -74,6 +74,12 @@ fn uninstall(Settings { kind, project, dry_run }: &Settings) -> anyhow::Result<(
     show(&plan, *dry_run, "is not installed in", "removed from")
 }
 
+/// What is added, whole: of settings that are one line the difference is a line that is cut.
+fn added(events: &[&str]) -> String {
+    let plural = if events.len() == 1 { "" } else { "s" };
+    format!("adds headcount to {} event{plural}: {}", events.len(), events.join(", "))
+}
+
 /// Shows what changes, and does it unless it is only to be shown.
 fn show(plan: &Plan, dry_run: bool, nothing: &str, done: &str) -> anyhow::Result<()> {
     let name = clean(&plan.file.display().to_string());
@@ -86,6 +92,9 @@ fn show(plan: &Plan, dry_run: bool, nothing: &str, done: &str) -> anyhow::Result
     }
     for line in plan.difference().lines() {
         printer::line(&clean(line))?;
+    }
+    if !plan.events.is_empty() {
+        printer::line(&added(&plan.events))?;
     }
     if dry_run {
         return Ok(printer::line(&format!("nothing was written to {name}{link}"))?);

@@ -10,12 +10,12 @@ const BETWEEN: &str = " · ";
 /// So many columns of a name are shown: models and tools of MCP servers can have long ones.
 const LONGEST_NAME: usize = 32;
 
-/// What is known of an agent's work; empty where there is nothing to know. What could not be measured is a `?`.
+/// What is known of an agent's work; empty where there is nothing to know. What could be there and could not be measured is a `?`.
 pub fn work(agent: &AgentReport) -> String {
     let nothing = Usage::default();
     let usage = agent.work.as_ref().unwrap_or(&nothing);
-    let gaps = agent.metrics.as_ref().map(|metrics| &metrics.unmeasured);
-    let is_unmeasured = |field: &str| gaps.is_some_and(|gaps| gaps.contains_key(field));
+    let gaps = agent.metrics.as_ref().map(|metrics| &metrics.expected);
+    let is_unmeasured = |field: &str| gaps.is_some_and(|gaps| gaps.contains(field));
     let mut said: Vec<String> = usage.model.as_deref().map(short).into_iter().collect();
     said.extend(tokens(usage, is_unmeasured("usage")));
     let context = usage.context_used_percent.map(|percent| format!("context {percent:.0} %"));
@@ -85,8 +85,7 @@ mod tests {
     fn said(usage: Option<Usage>, unmeasured: &[&str]) -> String {
         let mut agent = any_report().agents.remove(0);
         agent.work = usage;
-        let gaps = unmeasured.iter().map(|field| ((*field).to_owned(), "why".to_owned())).collect();
-        agent.metrics.as_mut().unwrap().unmeasured = gaps;
+        agent.metrics.as_mut().unwrap().expected = unmeasured.iter().map(|field| (*field).to_owned()).collect();
         work(&agent)
     }
 

@@ -52,7 +52,7 @@ fn agent(n: usize) -> Agent {
         },
         7 => Agent {
             metrics: Metrics { file_descriptors: None, fullest_fds: None, fd_limit: None, ..agent.metrics.clone() },
-            unmeasured: vec![Gap { field: "file-descriptors".into(), reason: "may not be read".into() }],
+            unmeasured: vec![Gap::new("file-descriptors", "may not be read")],
             ..agent
         },
         _ => agent,

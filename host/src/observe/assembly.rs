@@ -274,7 +274,7 @@ fn take_up(agent: &mut Agent, conversation: &Conversation) {
 }
 
 fn gap(field: &'static str, reason: String) -> Gap {
-    Gap { field: field.into(), reason }
+    Gap::new(field, reason)
 }
 
 fn blank(id: String, name: String) -> Agent {

@@ -340,6 +340,21 @@ pub struct Gap {
     pub field: Cow<'static, str>,
     /// Why.
     pub reason: String,
+    /// Whether it is never recorded by such agents, or never read by design: then nothing has failed. No policy sees it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_design: bool,
+}
+
+impl Gap {
+    /// What could not be had this time.
+    pub fn new(field: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
+        Self { field: field.into(), reason: reason.into(), by_design: false }
+    }
+
+    /// What cannot be had of such an agent at all.
+    pub fn by_design(field: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
+        Self { by_design: true, ..Self::new(field, reason) }
+    }
 }
 
 /// A place that agents or numbers come from.

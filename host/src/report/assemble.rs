@@ -78,12 +78,13 @@ fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, Act
 }
 
 /// Ended agents have nothing left to measure, and those without processes of their own no figures. What an agent does not record
-/// of its work has not failed to be read. All else should have no gap.
+/// of its work, and what is never read by design, has not failed to be read. All else should have no gap.
 fn partial(facts: &Snapshot, judgement: &Judgement) -> bool {
+    let has_failed = |gap: &facts::Gap| !gap.by_design && !Usage::has(&gap.field);
     let has_gap = |a: &facts::Agent| match a.process {
         ProcessState::Gone | ProcessState::Zombie => false,
-        ProcessState::NotLocal => a.unmeasured.iter().any(|gap| gap.field != "process" && !Usage::has(&gap.field)),
-        _ => a.unmeasured.iter().any(|gap| !Usage::has(&gap.field)),
+        ProcessState::NotLocal => a.unmeasured.iter().any(|gap| gap.field != "process" && has_failed(gap)),
+        _ => a.unmeasured.iter().any(has_failed),
     };
     judgement.verdict.is_none()
         || judgement.policies.iter().any(|p| p.mode == Mode::Enforce && p.outcome != Outcome::Verdict)
@@ -176,6 +177,7 @@ fn metrics(fact: &facts::Agent) -> MetricsReport {
         read_mb: m.read_bytes.map(|b| mebibytes(b as f64)),
         written_mb: m.written_bytes.map(|b| mebibytes(b as f64)),
         unmeasured: fact.unmeasured.iter().map(|gap| (reported_name(&gap.field), clean(&gap.reason))).collect(),
+        expected: fact.unmeasured.iter().filter(|gap| !gap.by_design).map(|gap| reported_name(&gap.field)).collect(),
     }
 }
 

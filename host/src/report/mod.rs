@@ -34,7 +34,7 @@ pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 use crate::observe::facts::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name and version of the report's format.
 pub const SCHEMA: &str = "headcount.report/1";
@@ -169,8 +169,11 @@ pub struct MetricsReport {
     pub read_mb: Option<f64>,
     /// Mebibytes written to storage since the tree was first seen.
     pub written_mb: Option<f64>,
-    /// Why a figure is null.
+    /// Why a figure is null, here or in `work`, or why nothing tells what the agent does.
     pub unmeasured: BTreeMap<String, String>,
+    /// Those of them that such an agent could have: all but what it never records, or nobody reads by design.
+    #[serde(skip)]
+    pub(crate) expected: BTreeSet<String>,
 }
 
 /// How an agent fared.

@@ -135,7 +135,7 @@ fn a_report_as_json() {
     facts.agents[0].terminal = Some(Terminal { app: "iterm2".into(), id: "w0t1p0".into() });
     facts.agents[0].specialization = Some("backend".into());
     facts.agents[1].metrics.read_bytes = None;
-    facts.agents[1].unmeasured = vec![Gap { field: "read-bytes".into(), reason: "belongs to another user".into() }];
+    facts.agents[1].unmeasured = vec![Gap::new("read-bytes", "belongs to another user")];
     insta::assert_json_snapshot!(of(&facts, &View::default()));
 }
 
@@ -226,7 +226,7 @@ fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
         detail: Some(hostile.clone()),
         at_ms: 1,
     }];
-    agent.unmeasured = vec![Gap { field: "threads".into(), reason: hostile.clone() }];
+    agent.unmeasured = vec![Gap::new("threads", hostile.clone())];
     let texts =
         facts::Usage { model: Some(hostile.clone()), current_tool: Some(hostile.clone()), ..Default::default() };
     agent.usage = Some(texts);
@@ -243,10 +243,19 @@ fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
 #[test]
 fn what_an_agent_does_not_record_of_its_work_makes_no_report_partial() {
     let partial = |field: &'static str| {
-        let gap = Gap { field: field.into(), reason: "not recorded".to_owned() };
+        let gap = Gap::new(field, "not recorded");
         let facts = snapshot(vec![facts::Agent { unmeasured: vec![gap], ..agent(1) }]);
         of(&facts, &View::default()).partial
     };
     assert!(!partial("context-used-percent") && !partial("input-tokens"));
     assert!(partial("cpu-percent") && partial("evidence") && partial("usage"));
+}
+
+#[test]
+fn what_is_never_read_by_design_has_its_reason_and_makes_no_report_partial() {
+    let gaps = vec![Gap::by_design("usage", "nobody reads it"), Gap::by_design("evidence", "nobody reads it")];
+    let report = of(&snapshot(vec![facts::Agent { unmeasured: gaps, ..agent(1) }]), &View::default());
+    let metrics = report.agents[0].metrics.as_ref().unwrap();
+    assert_eq!((metrics.unmeasured["usage"].as_str(), metrics.unmeasured.len()), ("nobody reads it", 2));
+    assert!(!report.partial && metrics.expected.is_empty());
 }

@@ -22,7 +22,9 @@ fn working() -> Report {
     });
     report.agents[1].agent_name = "codex".to_owned();
     let reason = "it has no rollout open".to_owned();
-    report.agents[1].metrics.as_mut().unwrap().unmeasured.insert("usage".to_owned(), reason);
+    let metrics = report.agents[1].metrics.as_mut().unwrap();
+    metrics.unmeasured.insert("usage".to_owned(), reason);
+    metrics.expected.insert("usage".to_owned());
     report
 }
 

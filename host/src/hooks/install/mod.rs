@@ -30,6 +30,10 @@ pub struct Plan {
     before: Option<String>,
     /// What it is to hold.
     after: Option<String>,
+    /// The events of its settings that headcount is added to.
+    pub events: Vec<&'static str>,
+    /// How many of the folders that it is in go with it, if nothing else is in them.
+    folders: usize,
 }
 
 /// Why nothing can be arranged.
@@ -103,7 +107,12 @@ impl Plan {
         let way = Way::of(kind, project, environment)?;
         let named = || InstallError::Program(program.display().to_string());
         let program = program.to_str().filter(|path| !path.contains(char::is_control)).ok_or_else(named)?;
-        Self::new(&way, |before| way.installed(kind, before, program).map(Some))
+        let mut plan = Self::new(&way)?;
+        let missing = plan.target.ancestors().skip(1).take_while(|folder| !folder.exists()).count();
+        let installed = way.installed(kind, plan.before.as_deref(), program, missing);
+        let (after, events) = installed.map_err(|error| plan.refused(error))?;
+        (plan.after, plan.events) = (Some(after), events);
+        plan.checked()
     }
 
     /// What is to be done so that it does not any more.
@@ -113,13 +122,18 @@ impl Plan {
     pub fn uninstall(kind: &str, project: bool, environment: &Environment) -> Result<Self, InstallError> {
         let way = Way::of(kind, project, environment)?;
         let is_linked = way.file().is_symlink();
-        Self::new(&way, |before| before.map_or(Ok(None), |text| way.uninstalled(kind, text, is_linked)))
+        let mut plan = Self::new(&way)?;
+        if let Some(before) = &plan.before {
+            match way.uninstalled(kind, before, is_linked).map_err(|error| plan.refused(error))? {
+                Ok(after) => plan.after = Some(after),
+                Err(folders) => (plan.after, plan.folders) = (None, folders),
+            }
+        }
+        plan.checked()
     }
 
-    fn new(
-        way: &Way,
-        after: impl FnOnce(Option<&str>) -> Result<Option<String>, InstallError>,
-    ) -> Result<Self, InstallError> {
+    /// A plan that changes nothing yet.
+    fn new(way: &Way) -> Result<Self, InstallError> {
         let file =
             std::path::absolute(way.file()).map_err(|error| InstallError::Read { file: way.file().clone(), error })?;
         let target = match fs::canonicalize(&file) {
@@ -129,12 +143,19 @@ impl Plan {
             Err(_) => file.clone(),
         };
         let before = read(&target)?;
-        let after = after(before.as_deref())
-            .map_err(|error| InstallError::In { file: target.clone(), error: Box::new(error) })?;
-        if before != after && fs::metadata(&target).is_ok_and(|found| found.permissions().readonly()) {
-            return Err(InstallError::In { file: target, error: Box::new(InstallError::ReadOnly) });
+        Ok(Self { file, target, after: before.clone(), before, events: Vec::new(), folders: 0 })
+    }
+
+    /// The same, if its file may be changed so.
+    fn checked(self) -> Result<Self, InstallError> {
+        if self.changes() && fs::metadata(&self.target).is_ok_and(|found| found.permissions().readonly()) {
+            return Err(self.refused(InstallError::ReadOnly));
         }
-        Ok(Self { file, target, before, after })
+        Ok(self)
+    }
+
+    fn refused(&self, error: InstallError) -> InstallError {
+        InstallError::In { file: self.target.clone(), error: Box::new(error) }
     }
 
     /// Whether there is anything to do.
@@ -161,7 +182,10 @@ impl Plan {
             None if self.file.is_symlink() => fs::remove_file(&self.target).and_then(|()| fs::remove_file(&self.file)),
             None => fs::remove_file(&self.target),
         };
-        done.map_err(|error| InstallError::Write { file: self.target.clone(), error })
+        done.map_err(|error| InstallError::Write { file: self.target.clone(), error })?;
+        // One that is not empty is somebody's by now, and so are those above it.
+        let _ = self.file.ancestors().skip(1).take(self.folders).try_for_each(fs::remove_dir);
+        Ok(())
     }
 }
 

@@ -72,7 +72,7 @@ pub fn with_hooks(
 }
 
 /// Whether this program is run at an event.
-fn has(text: &str, event: &str, kind: &str, program: &str) -> bool {
+pub fn has(text: &str, event: &str, kind: &str, program: &str) -> bool {
     let Ok(settings) = serde_json::from_str::<Value>(text) else { return false };
     let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|text| command::runs(text, kind, program));
     let has = |entry: &Value| is_ours(entry) || entry["hooks"].as_array().into_iter().flatten().any(is_ours);

@@ -1,7 +1,7 @@
 //! The agents that can be told: in which file, and how.
 
 use super::InstallError;
-use super::settings::{Shape, with_hooks, without_hooks};
+use super::settings::{Shape, has, with_hooks, without_hooks};
 use crate::config::Environment;
 use std::path::PathBuf;
 
@@ -11,8 +11,17 @@ const PLUGIN: &str = include_str!("opencode.js");
 /// How the first line of the plugin begins, also of other versions.
 const MARK: &str = "// Tells headcount what OpenCode does.";
 
-/// What a file of settings ends with that install has made: nobody else writes such a line.
-const MADE: &str = " \n";
+/// How a file ends that install has made: with a blank for the file and one for each folder that was made for it, which nobody
+/// else writes there.
+fn made(folders: usize) -> String {
+    format!("{}\n", " ".repeat(folders + 1))
+}
+
+/// How many folders were made for a file, if install has made it.
+fn folders_made(text: &str) -> Option<usize> {
+    let line = text.strip_suffix('\n')?;
+    (line.len() - line.trim_end_matches(' ').len()).checked_sub(1)
+}
 
 /// How an agent is told.
 pub enum Way {
@@ -52,7 +61,8 @@ const CODEX: [&str; 6] = ["SessionStart", "UserPromptSubmit", "PreToolUse", "Per
 const GEMINI: [&str; 7] =
     ["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "Notification", "AfterAgent", "SessionEnd"];
 
-/// Of those that ask whether something may be done only the one that each turn begins with: an answer is expected of them.
+/// Of those that ask whether something may be done only the one that each turn begins with: an answer is expected of them, and they
+/// come whether or not a person is asked. No event of Cursor's tells of that.
 const CURSOR: [&str; 6] =
     ["sessionStart", "beforeSubmitPrompt", "postToolUse", "postToolUseFailure", "stop", "sessionEnd"];
 
@@ -79,7 +89,7 @@ impl Way {
                     None => home()?.join(own_folder).join(in_folder),
                 })
             };
-        let settings = |file, shape, events| Ok(Self::Settings { file, shape, events, empty: "{}\n" });
+        let settings = |file, shape, events| Ok(Self::Settings { file, shape, events, empty: "{}" });
         match kind {
             // The path of this program is of this machine: the project's settings that are not shared.
             "claude" => {
@@ -90,7 +100,7 @@ impl Way {
             "gemini" => settings(file(".gemini/settings.json", "", ".gemini", "settings.json")?, MILLISECONDS, &GEMINI),
             "cursor" => {
                 let file = file(".cursor/hooks.json", "", ".cursor", "hooks.json")?;
-                Ok(Self::Settings { file, shape: Shape::Commands, events: &CURSOR, empty: "{\n  \"version\": 1\n}\n" })
+                Ok(Self::Settings { file, shape: Shape::Commands, events: &CURSOR, empty: "{\n  \"version\": 1\n}" })
             }
             "opencode" => {
                 let own = "opencode/plugins/headcount.js";
@@ -106,34 +116,52 @@ impl Way {
         file
     }
 
-    /// What the file is to hold so that the agent runs `program`.
+    /// What the file is to hold so that the agent runs `program`, and at which events of its settings that is new. `folders` have to be
+    /// made for a new file.
     ///
     /// # Errors
     /// The file is none that can be changed.
-    pub fn installed(&self, kind: &str, before: Option<&str>, program: &str) -> Result<String, InstallError> {
+    pub fn installed(
+        &self,
+        kind: &str,
+        before: Option<&str>,
+        program: &str,
+        folders: usize,
+    ) -> Result<(String, Vec<&'static str>), InstallError> {
         match self {
             Self::Settings { shape, events, empty, .. } => {
-                let made = format!("{empty}{MADE}");
-                with_hooks(before.unwrap_or(&made), kind, *shape, events, program)
+                let made = format!("{empty}{}", made(folders));
+                let before = before.unwrap_or(&made);
+                let after = with_hooks(before, kind, *shape, events, program)?;
+                Ok((after, events.iter().filter(|event| !has(before, event, kind, program)).copied().collect()))
             }
             Self::Plugin { .. } if before.is_some_and(|text| !text.starts_with(MARK)) => Err(InstallError::Foreign),
-            Self::Plugin { .. } => Ok(PLUGIN.replace("{{program}}", &serde_json::Value::from(program).to_string())),
+            Self::Plugin { .. } => {
+                let folders = before.map_or(folders, |text| folders_made(text).unwrap_or_default());
+                let text = PLUGIN.replace("{{program}}", &serde_json::Value::from(program).to_string());
+                Ok((format!("{}{}", text.trim_end(), made(folders)), Vec::new()))
+            }
         }
     }
 
-    /// What the file is to hold so that it does not any more; `None`: the file is to go. Of settings that is one which
+    /// What the file is to hold so that it does not any more; or how many of its folders are to go with it. Of settings a file goes that
     /// install has made and nobody has changed; unless it `is_linked`, and so is kept elsewhere by the user.
     ///
     /// # Errors
     /// As [`installed`](Self::installed).
-    pub fn uninstalled(&self, kind: &str, before: &str, is_linked: bool) -> Result<Option<String>, InstallError> {
+    pub fn uninstalled(
+        &self,
+        kind: &str,
+        before: &str,
+        is_linked: bool,
+    ) -> Result<Result<String, usize>, InstallError> {
         match self {
             Self::Settings { empty, .. } => {
                 let after = without_hooks(before, kind)?;
-                let is_made = after.strip_suffix(MADE) == Some(empty);
-                Ok((is_linked || after == before || !is_made).then_some(after))
+                let is_made = after.trim_end() == *empty && !is_linked && after != before;
+                Ok(folders_made(&after).filter(|_| is_made).map_or(Ok(after), Err))
             }
-            Self::Plugin { .. } if before.starts_with(MARK) => Ok(None),
+            Self::Plugin { .. } if before.starts_with(MARK) => Ok(Err(folders_made(before).unwrap_or_default())),
             Self::Plugin { .. } => Err(InstallError::Foreign),
         }
     }

@@ -96,11 +96,7 @@ fn agent(of: &native::Agent) -> Agent {
         }),
         usage: of.usage.as_ref().map(usage),
         evidence: of.evidence.iter().map(evidence).collect(),
-        unmeasured: of
-            .unmeasured
-            .iter()
-            .map(|gap| facts::Gap { field: gap.field.clone().into(), reason: gap.reason.clone() })
-            .collect(),
+        unmeasured: of.unmeasured.iter().map(|gap| facts::Gap::new(gap.field.clone(), gap.reason.clone())).collect(),
         run: None,
     }
 }

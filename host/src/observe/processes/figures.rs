@@ -44,7 +44,7 @@ pub(super) fn total(rows: &[&Row], figure: impl Fn(&Row) -> Result<u64, &'static
 
 /// The figure, or a gap in its place.
 pub(super) fn known<T>(field: &'static str, figure: Result<T, String>, gaps: &mut Vec<Gap>) -> Option<T> {
-    figure.map_err(|reason| gaps.push(Gap { field: field.into(), reason })).ok()
+    figure.map_err(|reason| gaps.push(Gap::new(field, reason))).ok()
 }
 
 fn narrow(sum: u64) -> u32 {

@@ -142,10 +142,10 @@ impl Tree {
         }
         match root.filter(|_| state == ProcessState::Zombie).map(exit_code) {
             Some(Ok(code)) => self.exit_code = Some(code),
-            Some(Err(reason)) => gaps.push(Gap { field: "exit-code".into(), reason: reason.to_owned() }),
+            Some(Err(reason)) => gaps.push(Gap::new("exit-code", reason.to_owned())),
             None if state == ProcessState::Gone && self.exit_code.is_none() => {
                 let reason = "its parent had taken the exit code before a sample saw it".to_owned();
-                gaps.push(Gap { field: "exit-code".into(), reason });
+                gaps.push(Gap::new("exit-code", reason));
             }
             None => {}
         }
@@ -200,7 +200,7 @@ fn shake(rows: &mut Rows, owned: &[(u32, ProcessId)], families: &HashSet<Family>
 fn hidden_metrics(gaps: &mut Vec<Gap>) -> Metrics {
     for field in ["memory-bytes", "threads", "processes", "zombies", "file-descriptors", "read-bytes", "written-bytes"]
     {
-        gaps.push(Gap { field: field.into(), reason: "the system does not show this process to this user".to_owned() });
+        gaps.push(Gap::new(field, "the system does not show this process to this user".to_owned()));
     }
     Metrics::default()
 }

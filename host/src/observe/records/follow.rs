@@ -65,7 +65,7 @@ impl<P> Said<'_, P> {
     /// What is not known for want of reading. `of_turn`: whether anything was said of a turn. As long as that is still to be
     /// read, what the processes show says nothing of what the agent does.
     pub(super) fn gaps(&self, of_turn: bool) -> Vec<Gap> {
-        let gap = |field: &'static str, reason: &str| Gap { field: field.into(), reason: reason.to_owned() };
+        let gap = |field: &'static str, reason: &str| Gap::new(field, reason.to_owned());
         let why = if self.whole { self.cut.then_some(CUT) } else { Some(STILL_READ) };
         let turn = why.filter(|_| !of_turn).map(|why| gap("evidence", why));
         let activity = (!self.whole && !of_turn).then(|| gap(ACTIVITY, STILL_READ));
@@ -77,7 +77,7 @@ impl<P> Said<'_, P> {
 /// What is to be said where so many lines of a record were not understood: no sum is known to be whole.
 pub(super) fn not_understood(lines: u64) -> Option<Gap> {
     let plural = if lines == 1 { " of its record is" } else { "s of its record are" };
-    (lines > 0).then(|| Gap { field: "usage".into(), reason: format!("{lines} line{plural} not understood") })
+    (lines > 0).then(|| Gap::new("usage", format!("{lines} line{plural} not understood")))
 }
 
 impl<P> Default for Followed<P> {

@@ -35,7 +35,8 @@ pub use gemini::Gemini;
 pub use mcp_servers::McpServers;
 pub use qwen::Qwen;
 
-use super::facts::{Evidence, Gap, Usage};
+use super::census::NO_KIND;
+use super::facts::{Claim, Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
 use std::collections::HashMap;
@@ -85,6 +86,17 @@ pub struct Child {
     pub children: Vec<Arc<Program>>,
 }
 
+/// What is to be known of an open turn where a transcript has no requests for approval: it may be waiting for one.
+const NO_APPROVALS: &str = "approvals are not recorded";
+
+/// The same of agents that call them permissions.
+const NO_PERMISSIONS: &str = "permissions are not recorded";
+
+/// What agents do, in plain words beside those of their own, which not everybody knows.
+const AT_WORK: &str = "at work";
+const TURN_ENDED: &str = "turn ended";
+const CLOSED: &str = "conversation closed";
+
 /// How far a process's start may be off: it is reckoned from the boot, whose time drifts.
 const START_SLACK_MS: u64 = 2000;
 
@@ -113,6 +125,8 @@ pub struct Testimony {
     pub conversations: Vec<Conversation>,
     /// Its calls of tools, where all of the last turn is known.
     pub calls: Option<Calls>,
+    /// Whether its own events say that an error has stopped it. Where its records say that it rests, they say only half of that.
+    pub broken_off: bool,
 }
 
 /// What was found of one of the conversations that the same processes hold.
@@ -140,6 +154,9 @@ impl From<Result<Testimony, String>> for Testimony {
 impl Testimony {
     /// Takes up what another reader has found of the same agent.
     fn add(&mut self, more: Self) {
+        if more.broken_off {
+            self.evidence.retain(|said| said.claim != Claim::Idle);
+        }
         self.evidence.extend(more.evidence);
         self.unmeasured.extend(more.unmeasured);
         self.usage = Usage::either(more.usage, self.usage.take());
@@ -166,10 +183,23 @@ fn nothing_for(why: &str) -> Vec<Gap> {
     ["evidence", "usage"].map(|field| gap(field, why)).into()
 }
 
+/// Why nothing of what an agent of this kind keeps is read.
+fn unread(what: &str, kind: &str) -> String {
+    if kind == NO_KIND {
+        return format!("which kind of agent it is is not known, so that no {what} of it are looked for");
+    }
+    format!("headcount reads no {what} of {kind}")
+}
+
 /// A reader of records.
 pub trait Records: Debug + Send {
     /// Whether it reads the records of this kind.
     fn reads(&self, kind: &str) -> bool;
+
+    /// Whether these say what an agent of this kind does and uses. It is not so of events, which need not be sent.
+    fn follows(&self, kind: &str) -> bool {
+        self.reads(kind)
+    }
 
     /// Learns, before it reads, which processes run an agent's program. Those that are none of the agents' speak for none.
     fn learn(&mut self, _programs: &[ProcessId]) {}
@@ -186,12 +216,22 @@ pub trait Records: Debug + Send {
 
 /// All readers, in an order in which one may learn from what those before it have found.
 #[derive(Debug, Default)]
-pub struct Readers(Vec<Box<dyn Records>>);
+pub struct Readers {
+    all: Vec<Box<dyn Records>>,
+    /// Whether there are no others: then of a kind that none of them follows nobody reads any records.
+    complete: bool,
+}
 
 impl Readers {
     /// These readers.
     pub fn new(readers: Vec<Box<dyn Records>>) -> Self {
-        Self(readers)
+        Self { all: readers, complete: false }
+    }
+
+    /// The same; there are no others. What nobody reads is said to be read by nobody.
+    #[must_use]
+    pub fn complete(self) -> Self {
+        Self { complete: true, ..self }
     }
 
     /// What all of them find of the agents that live, by root. Also where there is nobody, so that readers can forget.
@@ -202,7 +242,7 @@ impl Readers {
         programs: &[ProcessId],
         now: Moment,
     ) -> HashMap<ProcessId, Testimony> {
-        for reader in &mut self.0 {
+        for reader in &mut self.all {
             reader.learn(programs);
             let (at, theirs): (Vec<_>, Vec<_>) =
                 subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
@@ -211,7 +251,7 @@ impl Readers {
             }
         }
         let mut found: HashMap<ProcessId, Testimony> = HashMap::new();
-        for reader in &mut self.0 {
+        for reader in &mut self.all {
             let (at, theirs): (Vec<_>, Vec<_>) =
                 subjects.iter().enumerate().filter(|(_, subject)| reader.reads(&subject.kind)).unzip();
             for (at, said) in at.into_iter().zip(reader.read(&theirs, now)) {
@@ -220,6 +260,16 @@ impl Readers {
                 subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
                 subject.calls = said.calls.clone().or(subject.calls.take());
                 found.entry(root).or_default().add(said);
+            }
+        }
+        for subject in subjects.iter().filter(|_| self.complete) {
+            if let Some(root) = subject.root().filter(|_| !self.all.iter().any(|reader| reader.follows(&subject.kind)))
+            {
+                let found = found.entry(root).or_default();
+                let fields = if found.evidence.is_empty() { &["evidence", "usage"][..] } else { &["usage"] };
+                found
+                    .unmeasured
+                    .extend(fields.iter().map(|field| Gap::by_design(*field, unread("records", &subject.kind))));
             }
         }
         found
@@ -242,7 +292,7 @@ fn told_conversations(
 }
 
 fn gap(field: &'static str, reason: &str) -> Gap {
-    Gap { field: field.into(), reason: reason.to_owned() }
+    Gap::new(field, reason.to_owned())
 }
 
 /// The agents whose conversations are those of others too, and what is to be said of that: which of them has done what cannot

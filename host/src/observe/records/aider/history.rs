@@ -4,6 +4,7 @@
 use crate::observe::facts::{Claim, Usage};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::word;
+use crate::observe::records::{NO_APPROVALS, TURN_ENDED};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
@@ -38,13 +39,13 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// What it claims, in which word; `None`: nothing.
-    pub fn claim(self) -> Option<(Claim, &'static str)> {
+    /// What it claims, in which word, and more about it; `None`: nothing.
+    pub fn claim(self) -> Option<(Claim, &'static str, Option<&'static str>)> {
         match self {
             Self::None | Self::Unsure => None,
-            Self::Open => Some((Claim::Working, "prompt")),
-            Self::Answered => Some((Claim::Idle, "answered")),
-            Self::Interrupted => Some((Claim::Idle, "interrupted")),
+            Self::Open => Some((Claim::Working, "prompt", Some(NO_APPROVALS))),
+            Self::Answered => Some((Claim::Idle, "answered", Some(TURN_ENDED))),
+            Self::Interrupted => Some((Claim::Idle, "interrupted", None)),
         }
     }
 }

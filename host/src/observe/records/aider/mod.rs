@@ -90,11 +90,11 @@ impl Aider {
         if !began || !agent.ran_at(written_ms) {
             return Err("the last chat in its history did not begin when it started".to_owned());
         }
-        let evidence = history.turn().claim().map(|(claim, word)| Evidence {
+        let evidence = history.turn().claim().map(|(claim, word, detail)| Evidence {
             source: Source::Transcript,
             claim,
             word: word.to_owned(),
-            detail: None,
+            detail: detail.map(str::to_owned),
             at_ms: written_ms,
         });
         let why = match history.turn() {

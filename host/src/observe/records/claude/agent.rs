@@ -117,7 +117,7 @@ impl Agent {
                 Err(why) => why_not = why_not.or(why),
             }
         }
-        Err(why_not.unwrap_or_else(|| "it keeps no record of its session".to_owned()))
+        Err(why_not.unwrap_or_else(|| "it keeps no record of its process".to_owned()))
     }
 
     /// The record of one process; `Err(None)`: there is none.
@@ -136,7 +136,7 @@ impl Agent {
         }
         let session = match file.read(session_file::parse) {
             Err(why) if why.missing => return Err(None),
-            session => session.map_err(|why| format!("the record of its session: {why}"))?.clone(),
+            session => session.map_err(|why| format!("the record of its process: {why}"))?.clone(),
         };
         session.belongs_to(id)?;
         let written_ms = file.modified_ms();
@@ -246,7 +246,7 @@ impl Agent {
     /// not its alone.
     pub fn testimony(&self, started_at_ms: u64, shared: Option<&str>) -> Testimony {
         let mut said = Testimony::default();
-        let gap = |field: &'static str, reason: String| Gap { field: field.into(), reason };
+        let gap = |field: &'static str, reason: String| Gap::new(field, reason);
         let Some(own) = &self.own else {
             said.unmeasured = ["evidence", "usage"].map(|field| gap(field, self.without.clone())).into();
             return said;
@@ -295,7 +295,7 @@ impl Agent {
             (Some(said), None) if own.session.parked && said.claim == Claim::Working => {
                 Ok(self.parked(own, said).map(dated))
             }
-            (None, None) => Err("the record of its session has no status".to_owned()),
+            (None, None) => Err("the record of its process has no status".to_owned()),
             (said, None) => Ok(said.map(dated)),
         }
     }

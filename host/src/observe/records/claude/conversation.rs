@@ -99,7 +99,7 @@ impl Conversation {
 
     /// What it has cost, and what is not known of that.
     pub fn usage(&self, started_at_ms: u64) -> (Option<Usage>, Vec<Gap>) {
-        let gap = |field: &'static str, reason: String| Gap { field: field.into(), reason };
+        let gap = |field: &'static str, reason: String| Gap::new(field, reason);
         if let Some(why) = self.main.unreadable() {
             let why =
                 if why.missing { "there is no transcript of it yet".into() } else { format!("its transcript: {why}") };

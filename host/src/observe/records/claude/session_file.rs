@@ -3,6 +3,7 @@
 
 use crate::observe::facts::{Claim, Evidence, Source};
 use crate::observe::processes::ProcessId;
+use crate::observe::records::AT_WORK;
 use crate::observe::records::value::{Id, number, object, text, time, word};
 use std::path::PathBuf;
 
@@ -51,6 +52,9 @@ pub fn parse(bytes: &[u8]) -> Result<Session, String> {
         updated_ms: time(&record, "updatedAt"),
     })
 }
+
+/// What an agent does that is idle.
+const AT_REST: &str = "nothing to do";
 
 /// How it begins where a tool is to be approved; the tool's name follows.
 const APPROVALS: [&str; 2] = ["approve ", "permission: "];
@@ -103,10 +107,10 @@ impl Session {
     pub fn evidence(&self, at_ms: u64) -> Option<Evidence> {
         let status = self.status.as_ref()?;
         let (claim, detail) = match status.as_str() {
-            "busy" => (Claim::Working, None),
             // What it waited for last may still stand there when it waits no more.
+            "busy" => (Claim::Working, Some(AT_WORK.to_owned())),
             "waiting" => (Claim::Waiting, self.waiting_for.clone()),
-            "idle" => (Claim::Idle, None),
+            "idle" => (Claim::Idle, Some(AT_REST.to_owned())),
             "shell" => (Claim::Idle, Some("background shell".to_owned())),
             _ => (Claim::Unknown, None),
         };
@@ -138,9 +142,9 @@ mod tests {
     fn each_status_is_one_claim() {
         let owned = |text: &str| text.to_owned();
         for (status, claim, detail) in [
-            ("busy", Claim::Working, None),
+            ("busy", Claim::Working, Some("at work")),
             ("waiting", Claim::Waiting, Some("permission prompt")),
-            ("idle", Claim::Idle, None),
+            ("idle", Claim::Idle, Some("nothing to do")),
             ("shell", Claim::Idle, Some("background shell")),
             ("frobnicating", Claim::Unknown, None),
         ] {

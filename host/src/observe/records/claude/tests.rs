@@ -173,12 +173,12 @@ fn a_record_of_another_process_with_the_same_pid_claims_nothing() {
 #[test]
 fn an_agent_without_a_record_says_so() {
     let mut scene = one();
-    assert_eq!(gaps(&scene.look()), both("it keeps no record of its session"));
+    assert_eq!(gaps(&scene.look()), both("it keeps no record of its process"));
     scene.write("sessions/7.json", "{");
-    assert_eq!(gaps(&scene.look()), both("the record of its session: is not understood (line 1)"));
+    assert_eq!(gaps(&scene.look()), both("the record of its process: is not understood (line 1)"));
     scene.session(7, &json!({"entrypoint": "sdk-ts"}));
     let reasons =
-        [("evidence", "the record of its session has no status"), ("usage", "there is no transcript of it yet")];
+        [("evidence", "the record of its process has no status"), ("usage", "there is no transcript of it yet")];
     assert_eq!(gaps(&scene.look()), reasons);
 }
 
@@ -273,7 +273,7 @@ fn a_conversation_that_two_processes_are_in_is_shown_of_neither() {
     let said = scene.all();
     assert_eq!(claims(&said[0]), [(Source::OwnRecord, Claim::Working, 5)], "its own record is its own");
     assert_eq!(gaps(&said[0]), [("usage", "its conversation is that of process 8 too")]);
-    let no_status = ("evidence", "the record of its session has no status");
+    let no_status = ("evidence", "the record of its process has no status");
     let shared = "its conversation is that of process 7 too";
     assert_eq!((claims(&said[1]), gaps(&said[1])), (vec![], vec![no_status, ("evidence", shared), ("usage", shared)]));
     assert!(said.iter().all(|said| said.usage.is_none()));

@@ -2,6 +2,7 @@
 
 use super::transcript::{Answer, Line, Tokens, What};
 use crate::observe::facts::{Claim, Evidence, Source};
+use crate::observe::records::{NO_PERMISSIONS, TURN_ENDED};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -117,12 +118,12 @@ impl Turn {
             at_ms,
         };
         if !self.open {
-            let how = if self.word == "interrupted" { "interrupted" } else { "its turn has ended" };
+            let how = if self.word == "interrupted" { "interrupted" } else { TURN_ENDED };
             return vec![said(Claim::Idle, &self.word, Some(how), last_ms)];
         }
         let began = self.began_ms.filter(|began| *began < last_ms && began.saturating_add(DRIFT_MS) >= started_at_ms);
-        let began = began.map(|began| said(Claim::Working, "prompt", None, began));
-        began.into_iter().chain([said(Claim::Working, &self.word, None, last_ms)]).collect()
+        let began = began.map(|began| said(Claim::Working, "prompt", Some(NO_PERMISSIONS), began));
+        began.into_iter().chain([said(Claim::Working, &self.word, Some(NO_PERMISSIONS), last_ms)]).collect()
     }
 }
 

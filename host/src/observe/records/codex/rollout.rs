@@ -7,10 +7,8 @@ use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::{count, json, without, word};
+use crate::observe::records::{NO_APPROVALS, TURN_ENDED};
 use serde_json::Value;
-
-/// What is to be known of every open turn.
-const NO_APPROVALS: &str = "approvals are not recorded";
 
 /// The kinds of lines that are known.
 const KINDS: [&str; 6] =
@@ -99,7 +97,7 @@ impl Rollout {
     fn turn(&mut self, name: &str, at_ms: Option<u64>, now_ms: u64) {
         let (claim, detail) = match name {
             "task_started" | "turn_started" => (Claim::Working, Some(NO_APPROVALS)),
-            "task_complete" | "turn_complete" => (Claim::Idle, None),
+            "task_complete" | "turn_complete" => (Claim::Idle, Some(TURN_ENDED)),
             "turn_aborted" => (Claim::Idle, Some("aborted")),
             _ => return,
         };
@@ -224,7 +222,7 @@ mod tests {
     fn a_turn_that_has_ended_is_idleness() {
         let idle =
             |word: &str, detail: Option<&str>, ms| Some((Claim::Idle, word.to_owned(), detail.map(str::to_owned), ms));
-        assert_eq!(claim(&[STARTED, COMPLETE]), idle("task_complete", None, BEGIN_MS + 5000));
+        assert_eq!(claim(&[STARTED, COMPLETE]), idle("task_complete", Some("turn ended"), BEGIN_MS + 5000));
         assert_eq!(claim(&[STARTED, CALL, ABORTED]), idle("turn_aborted", Some("aborted"), BEGIN_MS + 4000));
         assert_eq!(rollout(&[STARTED, CALL, ABORTED]).usage(|_| true), None, "its call has ended, too");
     }

@@ -7,6 +7,7 @@ use crate::observe::facts::{Claim, Evidence, Source, Usage};
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::{count, json, word};
+use crate::observe::records::{CLOSED, TURN_ENDED};
 use serde_json::Value;
 
 /// The tool by which the model asks a person.
@@ -100,8 +101,8 @@ impl Events {
         match name {
             "session.start" => self.whole = true,
             "session.resume" => self.forget_turn(),
-            "assistant.turn_start" => self.turn(Claim::Working, name, at_ms),
-            "assistant.turn_end" => self.turn(Claim::Idle, name, at_ms),
+            "assistant.turn_start" => self.turn(Claim::Working, name, None, at_ms),
+            "assistant.turn_end" => self.turn(Claim::Idle, name, Some(TURN_ENDED), at_ms),
             "user.message" => self.questions.clear(),
             "abort" => {
                 self.forget_turn();
@@ -109,7 +110,7 @@ impl Events {
             }
             "session.shutdown" => {
                 self.forget_turn();
-                self.state(Claim::Finished, name, None, at_ms);
+                self.state(Claim::Finished, name, Some(CLOSED), at_ms);
             }
             "permission.requested" | "user_input.requested" | "elicitation.requested" => {
                 self.questions.begin(id(data, "requestId"), name, at_ms);
@@ -142,11 +143,11 @@ impl Events {
     }
 
     /// Whoever asked in the turn before waits no more. While subagents run, a turn may be one of theirs.
-    fn turn(&mut self, claim: Claim, name: &str, at_ms: u64) {
+    fn turn(&mut self, claim: Claim, name: &str, detail: Option<&str>, at_ms: u64) {
         if self.subagents.iter().len() == 0 {
             self.questions.clear();
         }
-        self.state(claim, name, None, at_ms);
+        self.state(claim, name, detail, at_ms);
     }
 
     fn begin_tool(&mut self, id: &str, data: &Value, at_ms: u64) {

@@ -37,9 +37,11 @@ impl Copilot {
     /// The events of the only session that one of the agent's processes has locked.
     fn session(&mut self, agent: &Subject, now: Moment) -> Result<PathBuf, String> {
         match self.locked(agent, now)?.as_slice() {
-            [] => Err("no session has a lock of this process".to_owned()),
+            [] => Err("no conversation has a lock of this process".to_owned()),
             [session] => Ok(session.join("events.jsonl")),
-            several => Err(format!("it has locks on {} sessions; which one is meant is not decided", several.len())),
+            several => {
+                Err(format!("it has locks on {} conversations; which one is meant is not decided", several.len()))
+            }
         }
     }
 
@@ -47,7 +49,7 @@ impl Copilot {
         let said = self.events.read(session, now)?;
         let events = said.parser;
         let mut unmeasured = said.gaps(events.statements().next().is_some());
-        unmeasured.push(gap("input-tokens", "Copilot records them when a session ends"));
+        unmeasured.push(gap("input-tokens", "Copilot records them when a conversation ends"));
         if said.whole && !events.is_whole() {
             unmeasured.push(gap("output-tokens", "its record is too long to be summed up from its beginning"));
         }
@@ -70,7 +72,7 @@ impl Copilot {
             }
             let new = || Folder::new(folder.clone(), MOST_SESSIONS, LIST_FOR);
             let sessions = self.sessions.entry(folder.clone()).or_insert_with(new).names(now, |_| true);
-            let sessions = sessions.map_err(|why| format!("its sessions cannot be listed: {why}"))?;
+            let sessions = sessions.map_err(|why| format!("its conversations cannot be listed: {why}"))?;
             let found: Vec<_> = sessions.iter().map(|session| folder.join(session)).filter(is_locked).collect();
             locked.extend_from_slice(&found);
             self.locked.insert(*id, (now.steady + LIST_FOR, found));
@@ -161,10 +163,10 @@ mod tests {
     #[test]
     fn a_session_is_that_of_the_process_that_has_locked_it() {
         let mut stage = Stage::new();
-        assert!(undecided(&stage.look(0)).contains("no session has a lock"));
+        assert!(undecided(&stage.look(0)).contains("no conversation has a lock"));
         stage.session("other", &["assistant.turn_start"], 4243);
         stage.session("mine", &["assistant.turn_start", "permission.requested"], 4242);
-        assert!(undecided(&stage.look(1)).contains("no session has a lock"), "the list of sessions still stands");
+        assert!(undecided(&stage.look(1)).contains("no conversation has a lock"), "the list of sessions still stands");
         let said = stage.look(6);
         assert_eq!(said.evidence.iter().map(|said| said.claim).collect::<Vec<_>>(), [Claim::Working, Claim::Waiting]);
         assert_eq!(said.usage, Some(Usage { subagents: Some(0), ..Usage::default() }));
@@ -178,7 +180,7 @@ mod tests {
         let lock = stage.session("old", &["assistant.turn_start"], 4242);
         let before = SystemTime::UNIX_EPOCH + Duration::from_millis(stage.agent().started_at_ms - 60_000);
         fs::File::options().write(true).open(lock).unwrap().set_modified(before).unwrap();
-        assert!(undecided(&stage.look(0)).contains("no session has a lock"));
+        assert!(undecided(&stage.look(0)).contains("no conversation has a lock"));
     }
 
     #[test]
@@ -186,7 +188,7 @@ mod tests {
         let mut stage = Stage::new();
         stage.session("a", &["assistant.turn_start"], 4242);
         stage.session("b", &["assistant.turn_end"], 4242);
-        assert!(undecided(&stage.look(0)).contains("locks on 2 sessions"));
+        assert!(undecided(&stage.look(0)).contains("locks on 2 conversations"));
     }
 
     #[test]
@@ -196,11 +198,11 @@ mod tests {
         assert_eq!(stage.look(0).evidence.len(), 1);
         let other = stage.session("b", &["assistant.turn_end"], 4242);
         assert_eq!(stage.look(1).evidence.len(), 1, "others are not looked through at each look");
-        assert!(undecided(&stage.look(5)).contains("locks on 2 sessions"), "but soon");
+        assert!(undecided(&stage.look(5)).contains("locks on 2 conversations"), "but soon");
         fs::remove_file(lock).unwrap();
         assert_eq!(stage.look(6).evidence[0].claim, Claim::Idle, "a lock that is gone is seen at once");
         fs::remove_file(other).unwrap();
-        assert!(undecided(&stage.look(7)).contains("no session has a lock"));
+        assert!(undecided(&stage.look(7)).contains("no conversation has a lock"));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use super::folder::Folder;
 use super::follow::Followed;
 use super::sought::Sought;
 use super::value::Id;
-use super::{Records, Subject, Testimony, gap, home_of, told_conversations};
+use super::{Records, Subject, Testimony, home_of, told_conversations};
 use crate::clock::Moment;
 use crate::files::Stamp;
-use crate::observe::facts::{Evidence, Source};
+use crate::observe::facts::{Evidence, Gap, Source};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::Transcript;
@@ -63,7 +63,7 @@ impl Cursor {
         let last = said.parser.last();
         let mut unmeasured = said.gaps(last.is_some() && said.whole);
         if said.whole {
-            unmeasured.push(gap("usage", "Cursor's transcripts have neither models nor tokens"));
+            unmeasured.push(Gap::by_design("usage", "Cursor's transcripts have neither models nor tokens"));
         }
         let evidence = last.zip(said.modified_ms).map(|(last, at_ms)| Evidence {
             source: Source::Transcript,
@@ -74,7 +74,7 @@ impl Cursor {
         });
         let evidence: Vec<_> = evidence.filter(|said| agent.ran_at(said.at_ms)).into_iter().collect();
         if evidence.is_empty() && said.whole && last.is_none() {
-            unmeasured.push(gap("evidence", "its transcript does not tell where turns end"));
+            unmeasured.push(Gap::by_design("evidence", "its transcript does not tell where turns end"));
         }
         Ok(Testimony { evidence, unmeasured, ..Testimony::default() })
     }

@@ -5,10 +5,8 @@
 use crate::observe::facts::Claim;
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::{json, word};
+use crate::observe::records::{NO_APPROVALS, TURN_ENDED};
 use serde_json::Value;
-
-/// What is to be known of every open turn.
-const NO_APPROVALS: &str = "approvals are not recorded";
 
 /// What a transcript has said so far.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +44,7 @@ impl Parser for Transcript {
             (Some("turn_ended"), _) => {
                 self.tells_ends = true;
                 let how = record["status"].as_str().filter(|status| *status != "success");
-                Some(Last::new(Claim::Idle, "turn_ended", how))
+                Some(Last::new(Claim::Idle, "turn_ended", Some(how.unwrap_or(TURN_ENDED))))
             }
             (_, Some("user")) => open("user"),
             // Where ends are not told, this may be one.
@@ -93,7 +91,7 @@ mod tests {
     fn the_last_line_says_whether_a_turn_is_open() {
         assert_eq!(last(&[]), None);
         assert_eq!(last(&[USER]), is(Claim::Working, "user", Some(NO_APPROVALS)));
-        assert_eq!(last(&[USER, ASSISTANT, ENDED]), is(Claim::Idle, "turn_ended", None));
+        assert_eq!(last(&[USER, ASSISTANT, ENDED]), is(Claim::Idle, "turn_ended", Some("turn ended")));
         assert_eq!(last(&[USER, ASSISTANT, ABORTED]), is(Claim::Idle, "turn_ended", Some("aborted")));
         assert_eq!(last(&[ENDED, USER, ASSISTANT]), is(Claim::Working, "assistant", Some(NO_APPROVALS)));
     }

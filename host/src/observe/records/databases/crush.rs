@@ -2,7 +2,8 @@
 //! tools is followed by another one.
 
 use super::super::value::{number, word};
-use super::rows::{NO_PERMISSIONS, json, statement, time, word_of};
+use super::super::{NO_PERMISSIONS, TURN_ENDED};
+use super::rows::{json, statement, time, word_of};
 use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Usage};
 use crate::observe::processes::Program;
@@ -96,7 +97,7 @@ fn turn(messages: &[Row]) -> Result<Option<Evidence>, String> {
 fn ended(reason: &str, at_ms: u64) -> Evidence {
     let failed = format!("failed: {reason}");
     let (claim, detail) = match reason {
-        "end_turn" | "unknown" => (Claim::Idle, None),
+        "end_turn" | "unknown" => (Claim::Idle, Some(TURN_ENDED)),
         "canceled" => (Claim::Idle, Some("aborted")),
         "max_tokens" | "error" | "permission_denied" | "content_filter" => (Claim::Idle, Some(failed.as_str())),
         _ => (Claim::Unknown, None),
@@ -159,7 +160,7 @@ mod tests {
             assert_eq!((found.claim, found.word.as_str(), running(&messages).as_deref()), (Claim::Working, said, tool));
         }
         for (reason, claim, detail) in [
-            ("end_turn", Claim::Idle, None),
+            ("end_turn", Claim::Idle, Some("turn ended")),
             ("canceled", Claim::Idle, Some("aborted")),
             ("error", Claim::Idle, Some("failed: error")),
             ("frobnicated", Claim::Unknown, None),

@@ -2,8 +2,9 @@
 //! without calls of tools is the end of a turn, everything else is in the midst of one.
 
 use super::super::value::{number, word};
+use super::super::{NO_PERMISSIONS, TURN_ENDED};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, sum, time, tokens, word_of};
+use super::rows::{json, statement, sum, time, tokens, word_of};
 use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
 use crate::observe::processes::Program;
@@ -79,7 +80,11 @@ fn turn(messages: &[Row]) -> Result<Option<Evidence>, String> {
                 json(newest, "content_json").ok_or("its last message is too large to be read, or is not understood")?;
             let content = content.as_array().ok_or("the content of its last message is no list")?;
             let calls = content.iter().any(|item| item["type"] == "toolRequest");
-            Ok(if calls { open("toolRequest") } else { Some(statement(Claim::Idle, "assistant", None, at_ms)) })
+            Ok(if calls {
+                open("toolRequest")
+            } else {
+                Some(statement(Claim::Idle, "assistant", Some(TURN_ENDED), at_ms))
+            })
         }
         other => Ok(Some(statement(Claim::Unknown, other, None, at_ms))),
     }

@@ -2,8 +2,9 @@
 //! what one turn takes may be several. Questions for permission are in its memory alone.
 
 use super::super::value::{plain, word};
+use super::super::{NO_PERMISSIONS, TURN_ENDED};
 use super::super::{home_of, variable};
-use super::rows::{NO_PERMISSIONS, json, statement, sum, tokens, word_of};
+use super::rows::{json, statement, sum, tokens, word_of};
 use super::sums::Sum;
 use super::{Kind, Said, Turn, gap};
 use crate::observe::facts::{Claim, Evidence, Gap, Usage};
@@ -157,12 +158,13 @@ fn finished(finish: &Value, at_ms: u64) -> Result<Option<Evidence>, String> {
         Value::Null => "completed",
         word => word.as_str().ok_or("the end of its last message is no word")?,
     };
-    let claim = match word {
+    let (claim, detail) = match word {
         "tool-calls" | "unknown" => return Ok(None),
-        "completed" | "stop" | "length" | "content-filter" | "error" | "other" => Claim::Idle,
-        _ => Claim::Unknown,
+        "completed" | "stop" => (Claim::Idle, Some(TURN_ENDED)),
+        "length" | "content-filter" | "error" | "other" => (Claim::Idle, None),
+        _ => (Claim::Unknown, None),
     };
-    Ok(Some(statement(claim, word, None, at_ms)))
+    Ok(Some(statement(claim, word, detail, at_ms)))
 }
 
 /// An answer that has failed. What is no word may quote anything and is not passed on.
@@ -220,10 +222,23 @@ mod tests {
                 json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "stop"}),
                 Claim::Idle,
                 "stop",
+                Some(TURN_ENDED),
+                7,
+            ),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}}),
+                Claim::Idle,
+                "completed",
+                Some(TURN_ENDED),
+                7,
+            ),
+            (
+                json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "finish": "length"}),
+                Claim::Idle,
+                "length",
                 None,
                 7,
             ),
-            (json!({"role": "assistant", "time": {"created": 5, "completed": 7}}), Claim::Idle, "completed", None, 7),
             (
                 json!({"role": "assistant", "time": {"created": 5, "completed": 7}, "error": {"name": "MessageAbortedError"}}),
                 Claim::Idle,

@@ -6,9 +6,6 @@ use crate::observe::facts::{Claim, Evidence, Gap, Source};
 use crate::store::foreign::Row;
 use serde_json::Value;
 
-/// What is to be known of every open turn.
-pub(super) const NO_PERMISSIONS: &str = "permissions are not recorded";
-
 /// Times beyond this many are milliseconds, below it seconds.
 const MILLISECONDS: u64 = 100_000_000_000;
 

@@ -1,5 +1,6 @@
 //! Whose conversation is whose, over real databases.
 
+use super::super::NO_PERMISSIONS;
 use super::super::tests::{home, now, subject, undecided};
 use super::*;
 use headcount_tests::databases::{CRUSH, GOOSE, OPENCODE};
@@ -77,10 +78,7 @@ fn a_conversation_is_that_of_the_process_whose_hooks_have_told_it() {
     stage.answer("m2", "ses_2", START - 60_000);
     let agents = [stage.told("ses_1a"), stage.told("ses_2")];
     let said = stage.look(&agents.each_ref());
-    assert_eq!(
-        said[0].evidence,
-        [rows::statement(Claim::Working, "unfinished", Some(rows::NO_PERMISSIONS), START + 5000)]
-    );
+    assert_eq!(said[0].evidence, [rows::statement(Claim::Working, "unfinished", Some(NO_PERMISSIONS), START + 5000)]);
     let usage = said[0].usage.as_ref().unwrap();
     assert_eq!((usage.model.as_deref(), usage.input_tokens, usage.subagents), (Some("m"), Some(7), Some(0)));
     assert_eq!((said[1].evidence.len(), said[1].usage.is_some()), (0, true), "an earlier process has left it open");
@@ -265,7 +263,7 @@ fn goose_and_crush_are_read_from_tables_of_their_own() {
     goose.owner.execute(sql, [at]).unwrap();
     let agent = goose.argued("goose", &["goose", "session", "-r", "--session-id", "20260906_1"]);
     let said = goose.look(&[&agent]).remove(0);
-    assert_eq!(said.evidence, [rows::statement(Claim::Idle, "assistant", None, START + 5000)]);
+    assert_eq!(said.evidence, [rows::statement(Claim::Idle, "assistant", Some("turn ended"), START + 5000)]);
     assert_eq!(said.usage.unwrap().output_tokens, Some(9));
 
     let mut crush = Stage::new("project/.crush/crush.db", CRUSH);
@@ -275,10 +273,7 @@ fn goose_and_crush_are_read_from_tables_of_their_own() {
     let program = Program { cwd: Ok(crush.home.path().join("project")), ..Program::clone(&agent.processes[0].1) };
     agent.processes[0].1 = Arc::new(program);
     let said = crush.look(&[&agent]).remove(0);
-    assert_eq!(
-        said.evidence,
-        [rows::statement(Claim::Working, "unfinished", Some(rows::NO_PERMISSIONS), START + 5000)]
-    );
+    assert_eq!(said.evidence, [rows::statement(Claim::Working, "unfinished", Some(NO_PERMISSIONS), START + 5000)]);
     let usage = said.usage.unwrap();
     assert_eq!((usage.model.as_deref(), usage.input_tokens), (Some("big"), None));
 }

@@ -4,6 +4,7 @@
 //! may have ended, a tool may run, or a person may be asked.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
+use crate::observe::records::NO_APPROVALS;
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::{Figure, NoFigure, count, json, object, text, without, word};
@@ -113,7 +114,7 @@ impl Chat {
                     source: Source::Transcript,
                     claim: Claim::Working,
                     word: "user".to_owned(),
-                    detail: None,
+                    detail: Some(NO_APPROVALS.to_owned()),
                     at_ms,
                 };
                 self.begun = time(message).map(begun);

@@ -9,9 +9,10 @@ use super::small::Small;
 use super::sought::Sought;
 use super::tail::first_line;
 use super::value::Id;
-use super::{Records, Subject, Testimony, gap, home_of, told_conversations};
+use super::{Records, Subject, Testimony, home_of, told_conversations};
 use crate::clock::Moment;
 use crate::files::{Stamp, read_small_itself};
+use crate::observe::facts::Gap;
 use chat::Chat;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ impl Gemini {
         };
         let evidence: Vec<_> = chat.statement().filter(|said| agent.ran_at(said.at_ms)).cloned().into_iter().collect();
         if evidence.is_empty() && unmeasured.iter().all(|gap| gap.field != "evidence") {
-            unmeasured.push(gap("evidence", "Gemini does not record where a turn ends"));
+            unmeasured.push(Gap::by_design("evidence", "Gemini does not record where a turn ends"));
         }
         Ok(Testimony { evidence, usage: chat.usage(|at_ms| agent.ran_at(at_ms)), unmeasured, ..Testimony::default() })
     }

@@ -5,16 +5,22 @@
 
 use super::event::Event;
 use crate::observe::facts::Claim;
+use crate::observe::records::{AT_WORK, CLOSED, TURN_ENDED};
 
 /// The kinds of agents whose events are understood.
 pub const KINDS: [&str; 5] = ["claude", "codex", "gemini", "cursor", "opencode"];
+
+/// A conversation has begun or was taken up again, and nothing was asked in it.
+const OPENED: &str = "conversation opened";
+const PROMPTED: &str = "prompt given";
+const INTERRUPTED: &str = "interrupted";
 
 /// What an event says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meaning {
     /// What the agent does.
     pub claim: Claim,
-    /// More about it.
+    /// The same in plain words, for those who do not know the agent's own.
     pub detail: Option<String>,
 }
 
@@ -40,28 +46,58 @@ pub fn ends_tool(event: &Event) -> bool {
     ["PostToolUse", "PostToolUseFailure", "AfterTool", "tool.execute.after"].contains(&event.name.as_str())
 }
 
-fn plain(claim: Claim) -> Option<Meaning> {
-    Some(Meaning { claim, detail: None })
+/// Whether an event tells that a turn was broken off by an error. What comes after it by itself tells only that it is over.
+pub fn breaks_off(event: &Event) -> bool {
+    let is_stop = event.name == "stop" && event.about.as_deref() == Some("error");
+    let is_abort = event.about.as_deref() == Some("MessageAbortedError");
+    is_stop || event.name == "StopFailure" || (event.name == "session.error" && !is_abort)
 }
 
-fn detailed(claim: Claim, detail: impl Into<String>) -> Option<Meaning> {
+/// Whether an event tells only that a turn is over, and not how: it comes by itself after each.
+pub fn is_afterwards(event: &Event) -> bool {
+    match event.name.as_str() {
+        "session.idle" => true,
+        "session.status" => event.about.as_deref() == Some("idle"),
+        _ => event.about.as_deref() == Some("idle_prompt"),
+    }
+}
+
+fn said(claim: Claim, detail: impl Into<String>) -> Option<Meaning> {
     Some(Meaning { claim, detail: Some(detail.into()) })
+}
+
+/// That an agent works: what it does with the event's tool.
+fn uses(event: &Event, does: impl Fn(&str) -> String) -> Option<Meaning> {
+    said(Claim::Working, does(event.tool.as_deref().unwrap_or("a tool")))
+}
+
+fn runs(event: &Event) -> Option<Meaning> {
+    uses(event, |tool| format!("runs {tool}"))
+}
+
+fn has_run(event: &Event) -> Option<Meaning> {
+    uses(event, |tool| format!("has run {tool}"))
+}
+
+fn has_failed(event: &Event) -> Option<Meaning> {
+    uses(event, |tool| format!("{tool} has failed"))
 }
 
 /// What an agent waits for that wants to use a tool. Two of Claude's tools are questions themselves.
 fn asks(event: &Event) -> Option<Meaning> {
     match event.tool.as_deref() {
-        Some("AskUserQuestion") => detailed(Claim::Waiting, "asks a question"),
-        Some("ExitPlanMode") => detailed(Claim::Waiting, "asks to approve its plan"),
-        Some(tool) => detailed(Claim::Waiting, format!("permission: {tool}")),
-        None => detailed(Claim::Waiting, "permission"),
+        Some("AskUserQuestion") => said(Claim::Waiting, "asks a question"),
+        Some("ExitPlanMode") => said(Claim::Waiting, "asks to approve its plan"),
+        Some(tool) => said(Claim::Waiting, format!("permission: {tool}")),
+        None => said(Claim::Waiting, "permission"),
     }
 }
 
-fn stopped_by_error(event: &Event) -> Option<Meaning> {
-    match &event.about {
-        Some(error) => detailed(Claim::Idle, format!("stopped by an error: {error}")),
-        None => detailed(Claim::Idle, "stopped by an error"),
+/// The turn has failed, the agent has not: it takes the next prompt, and does nothing more until somebody gives it one.
+fn broken_off(event: &Event) -> Option<Meaning> {
+    match event.about.as_deref().filter(|about| *about != "error") {
+        Some(error) => said(Claim::Waiting, format!("stopped by an error: {error}")),
+        None => said(Claim::Waiting, "stopped by an error"),
     }
 }
 
@@ -69,27 +105,32 @@ fn claude(event: &Event) -> Option<Meaning> {
     match (event.name.as_str(), event.about.as_deref()) {
         // In the middle of a turn.
         ("SessionStart", Some("compact")) => None,
-        ("SessionStart", _) => plain(Claim::Idle),
+        ("SessionStart", _) => said(Claim::Idle, OPENED),
+        ("UserPromptSubmit", _) => said(Claim::Working, PROMPTED),
         ("PreToolUse", _)
             if ["AskUserQuestion", "ExitPlanMode"].iter().any(|ask| event.tool.as_deref() == Some(ask)) =>
         {
             asks(event)
         }
-        ("UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PostToolBatch", _)
-        | ("PermissionDenied" | "ElicitationResult", _) => plain(Claim::Working),
+        ("PreToolUse", _) => runs(event),
+        ("PostToolUse", _) => has_run(event),
+        ("PostToolUseFailure", _) => has_failed(event),
+        ("PostToolBatch", _) => said(Claim::Working, AT_WORK),
         ("PermissionRequest", _) => asks(event),
-        ("Elicitation", _) | ("Notification", Some("elicitation_dialog")) => detailed(Claim::Waiting, "asks for input"),
-        ("Notification", Some("permission_prompt")) => detailed(Claim::Waiting, "permission"),
+        ("PermissionDenied", _) => said(Claim::Working, "permission denied"),
+        ("Elicitation", _) | ("Notification", Some("elicitation_dialog")) => said(Claim::Waiting, "asks for input"),
+        ("ElicitationResult", _) => said(Claim::Working, "was answered"),
+        ("Notification", Some("permission_prompt")) => said(Claim::Waiting, "permission"),
         // It waits for a new prompt: its turn is over.
-        ("Notification", Some("idle_prompt")) => plain(Claim::Idle),
+        ("Notification", Some("idle_prompt")) => said(Claim::Idle, TURN_ENDED),
         ("Stop", _) if event.tasks > 0 => {
             let plural = if event.tasks == 1 { "" } else { "s" };
-            detailed(Claim::Working, format!("{} background task{plural}", event.tasks))
+            said(Claim::Working, format!("{} background task{plural}", event.tasks))
         }
-        ("Stop", _) => plain(Claim::Idle),
-        // The turn has failed, the agent has not: it takes the next prompt.
-        ("StopFailure", _) => stopped_by_error(event),
-        ("SessionEnd", _) => plain(Claim::Finished),
+        ("Stop", _) => said(Claim::Idle, TURN_ENDED),
+        // When a subagent breaks off, its agent goes on.
+        ("StopFailure", _) if event.subagent.is_none() => broken_off(event),
+        ("SessionEnd", _) => said(Claim::Finished, CLOSED),
         _ => None,
     }
 }
@@ -97,8 +138,8 @@ fn claude(event: &Event) -> Option<Meaning> {
 /// Its hooks are named as Claude's; `notify` has names of its own.
 fn codex(event: &Event) -> Option<Meaning> {
     match event.name.as_str() {
-        "Interrupt" => detailed(Claim::Idle, "interrupted"),
-        "agent-turn-complete" => plain(Claim::Idle),
+        "Interrupt" => said(Claim::Idle, INTERRUPTED),
+        "agent-turn-complete" => said(Claim::Idle, TURN_ENDED),
         "approval-requested" => asks(event),
         _ => claude(event),
     }
@@ -106,25 +147,35 @@ fn codex(event: &Event) -> Option<Meaning> {
 
 fn gemini(event: &Event) -> Option<Meaning> {
     match (event.name.as_str(), event.about.as_deref()) {
-        ("SessionStart" | "AfterAgent", _) => plain(Claim::Idle),
-        ("BeforeAgent" | "BeforeModel" | "AfterModel" | "BeforeTool" | "AfterTool", _) => plain(Claim::Working),
+        ("SessionStart", _) => said(Claim::Idle, OPENED),
+        ("BeforeAgent", _) => said(Claim::Working, PROMPTED),
+        ("BeforeModel" | "AfterModel", _) => said(Claim::Working, AT_WORK),
+        ("BeforeTool", _) => runs(event),
+        ("AfterTool", _) => has_run(event),
+        ("AfterAgent", _) => said(Claim::Idle, TURN_ENDED),
         // Of other notifications it is not known whether anybody waits.
         ("Notification", Some("ToolPermission")) => asks(event),
-        ("SessionEnd", _) => plain(Claim::Finished),
+        ("SessionEnd", _) => said(Claim::Finished, CLOSED),
         _ => None,
     }
 }
 
+/// None of its events tells that a person is asked: those before a command or a tool come whether or not anybody is.
 fn cursor(event: &Event) -> Option<Meaning> {
     match (event.name.as_str(), event.about.as_deref()) {
-        ("sessionStart", _) => plain(Claim::Idle),
-        ("beforeSubmitPrompt" | "preToolUse" | "postToolUse" | "postToolUseFailure", _)
-        | ("beforeShellExecution" | "afterShellExecution" | "beforeMCPExecution" | "afterMCPExecution", _)
-        | ("beforeReadFile" | "afterFileEdit" | "afterAgentThought" | "afterAgentResponse", _) => plain(Claim::Working),
-        ("stop", Some("error")) => detailed(Claim::Idle, "stopped by an error"),
-        ("stop", Some("aborted")) => detailed(Claim::Idle, "interrupted"),
-        ("stop", _) => plain(Claim::Idle),
-        ("sessionEnd", _) => plain(Claim::Finished),
+        ("sessionStart", _) => said(Claim::Idle, OPENED),
+        ("beforeSubmitPrompt", _) => said(Claim::Working, PROMPTED),
+        ("preToolUse" | "beforeMCPExecution", _) => runs(event),
+        ("postToolUse" | "afterMCPExecution", _) => has_run(event),
+        ("postToolUseFailure", _) => has_failed(event),
+        ("beforeShellExecution" | "afterShellExecution", _)
+        | ("beforeReadFile" | "afterFileEdit" | "afterAgentThought" | "afterAgentResponse", _) => {
+            said(Claim::Working, AT_WORK)
+        }
+        ("stop", Some("error")) => broken_off(event),
+        ("stop", Some("aborted")) => said(Claim::Idle, INTERRUPTED),
+        ("stop", _) => said(Claim::Idle, TURN_ENDED),
+        ("sessionEnd", _) => said(Claim::Finished, CLOSED),
         _ => None,
     }
 }
@@ -132,15 +183,18 @@ fn cursor(event: &Event) -> Option<Meaning> {
 /// The events of its plugins; the second edition of its interface marks some names.
 fn opencode(event: &Event) -> Option<Meaning> {
     match (event.name.replace(".v2.", ".").as_str(), event.about.as_deref()) {
-        ("session.created" | "session.idle", _) | ("session.status", Some("idle")) => plain(Claim::Idle),
-        ("session.status", Some("busy")) => plain(Claim::Working),
-        ("session.status", Some("retry")) => detailed(Claim::Working, "tries again"),
-        ("session.status", _) => plain(Claim::Unknown),
-        ("session.error", _) => stopped_by_error(event),
+        ("session.created", _) => said(Claim::Idle, OPENED),
+        ("session.idle", _) | ("session.status", Some("idle")) => said(Claim::Idle, TURN_ENDED),
+        ("session.status", Some("busy")) => said(Claim::Working, AT_WORK),
+        ("session.status", Some("retry")) => said(Claim::Working, "tries again"),
+        ("session.status", _) => Some(Meaning { claim: Claim::Unknown, detail: None }),
+        ("session.error", Some("MessageAbortedError")) => said(Claim::Idle, INTERRUPTED),
+        ("session.error", _) => broken_off(event),
         ("permission.asked" | "permission.updated", _) => asks(event),
-        ("question.asked", _) => detailed(Claim::Waiting, "asks a question"),
-        ("permission.replied" | "question.replied" | "question.rejected", _)
-        | ("tool.execute.before" | "tool.execute.after", _) => plain(Claim::Working),
+        ("question.asked", _) => said(Claim::Waiting, "asks a question"),
+        ("permission.replied" | "question.replied" | "question.rejected", _) => said(Claim::Working, "was answered"),
+        ("tool.execute.before", _) => runs(event),
+        ("tool.execute.after", _) => has_run(event),
         _ => None,
     }
 }
@@ -169,22 +223,24 @@ mod tests {
         check(
             "claude",
             &[
-                ("SessionStart=startup", Idle, ""),
-                ("UserPromptSubmit", Working, ""),
-                ("PreToolUse(Bash)", Working, ""),
+                ("SessionStart=startup", Idle, "conversation opened"),
+                ("UserPromptSubmit", Working, "prompt given"),
+                ("PreToolUse(Bash)", Working, "runs Bash"),
+                ("PreToolUse", Working, "runs a tool"),
                 ("PreToolUse(AskUserQuestion)", Waiting, "asks a question"),
                 ("PreToolUse(ExitPlanMode)", Waiting, "asks to approve its plan"),
                 ("PermissionRequest(Bash)", Waiting, "permission: Bash"),
                 ("PermissionRequest(ExitPlanMode)", Waiting, "asks to approve its plan"),
                 ("PermissionRequest", Waiting, "permission"),
-                ("PostToolUse(Bash)", Working, ""),
-                ("PostToolUseFailure(Bash)", Working, ""),
+                ("PostToolUse(Bash)", Working, "has run Bash"),
+                ("PostToolUseFailure(Bash)", Working, "Bash has failed"),
                 ("Notification=permission_prompt", Waiting, "permission"),
                 ("Notification=elicitation_dialog", Waiting, "asks for input"),
-                ("Notification=idle_prompt", Idle, ""),
-                ("Stop", Idle, ""),
-                ("StopFailure=rate_limit", Idle, "stopped by an error: rate_limit"),
-                ("SessionEnd=logout", Finished, ""),
+                ("Notification=idle_prompt", Idle, "turn ended"),
+                ("Stop", Idle, "turn ended"),
+                ("StopFailure", Waiting, "stopped by an error"),
+                ("StopFailure=rate_limit", Waiting, "stopped by an error: rate_limit"),
+                ("SessionEnd=logout", Finished, "conversation closed"),
             ],
         );
         let silent = ["SubagentStop", "SubagentStart", "PreCompact", "PostCompact", "SessionStart=compact"];
@@ -193,7 +249,7 @@ mod tests {
         }
         for (tasks, detail) in [(1, "1 background task"), (2, "2 background tasks")] {
             let stop = Event { name: "Stop".into(), tasks, ..Event::default() };
-            assert_eq!(meaning("claude", &stop), detailed(Working, detail));
+            assert_eq!(meaning("claude", &stop), said(Working, detail));
         }
     }
 
@@ -202,41 +258,43 @@ mod tests {
         check(
             "codex",
             &[
-                ("agent-turn-complete", Idle, ""),
+                ("agent-turn-complete", Idle, "turn ended"),
                 ("PermissionRequest(Bash)", Waiting, "permission: Bash"),
-                ("UserPromptSubmit", Working, ""),
+                ("UserPromptSubmit", Working, "prompt given"),
                 ("Interrupt", Idle, "interrupted"),
             ],
         );
         check(
             "gemini",
             &[
-                ("BeforeAgent", Working, ""),
-                ("BeforeTool(run_shell_command)", Working, ""),
+                ("BeforeAgent", Working, "prompt given"),
+                ("BeforeTool(run_shell_command)", Working, "runs run_shell_command"),
                 ("Notification=ToolPermission", Waiting, "permission"),
-                ("AfterAgent", Idle, ""),
-                ("SessionEnd=exit", Finished, ""),
+                ("AfterAgent", Idle, "turn ended"),
+                ("SessionEnd=exit", Finished, "conversation closed"),
             ],
         );
         check(
             "cursor",
             &[
-                ("beforeSubmitPrompt", Working, ""),
-                ("stop=completed", Idle, ""),
+                ("beforeSubmitPrompt", Working, "prompt given"),
+                ("beforeShellExecution", Working, "at work"),
+                ("stop=completed", Idle, "turn ended"),
                 ("stop=aborted", Idle, "interrupted"),
-                ("stop=error", Idle, "stopped by an error"),
+                ("stop=error", Waiting, "stopped by an error"),
             ],
         );
         check(
             "opencode",
             &[
-                ("session.idle", Idle, ""),
-                ("session.status=busy", Working, ""),
+                ("session.idle", Idle, "turn ended"),
+                ("session.status=busy", Working, "at work"),
                 ("session.status=frobnicating", Unknown, ""),
                 ("permission.asked(bash)", Waiting, "permission: bash"),
                 ("permission.v2.asked", Waiting, "permission"),
-                ("permission.replied", Working, ""),
-                ("session.error=ProviderAuthError", Idle, "stopped by an error: ProviderAuthError"),
+                ("permission.replied", Working, "was answered"),
+                ("session.error=MessageAbortedError", Idle, "interrupted"),
+                ("session.error=ProviderAuthError", Waiting, "stopped by an error: ProviderAuthError"),
             ],
         );
         for (kind, event) in [

@@ -33,6 +33,9 @@ const MOST: usize = 1000;
 /// So many entries of the folder are looked at.
 const MOST_LISTED: usize = 10_000;
 
+/// The kinds of agents that tell by their hooks that they wait for a person, and by nothing else.
+const ONLY_BY_HOOKS: [&str; 3] = ["codex", "gemini", "opencode"];
+
 /// A folder that changed so shortly ago may change again without showing it: file systems' clocks are coarse.
 const COARSE: Duration = Duration::from_secs(1);
 
@@ -134,6 +137,10 @@ impl Records for Hooks {
         true
     }
 
+    fn follows(&self, _kind: &str) -> bool {
+        false
+    }
+
     fn learn(&mut self, programs: &[ProcessId]) {
         self.programs.clear();
         self.programs.extend(programs);
@@ -164,7 +171,10 @@ impl Records for Hooks {
                 }),
                 // It is about one that is closed, and says nothing of those that are open.
                 Some(_) if subjects[n].open.len() > 1 => {}
-                _ => found[n].evidence.extend(said),
+                _ => {
+                    found[n].broken_off |= meaning::breaks_off(&note.last.event) && !said.is_empty();
+                    found[n].evidence.extend(said);
+                }
             }
         }
         for (subject, found) in subjects.iter().zip(&mut found) {
@@ -172,12 +182,20 @@ impl Records for Hooks {
             found.evidence.sort_by(|a, b| (a.at_ms, &a.word).cmp(&(b.at_ms, &b.word)));
             found.conversations.sort_by(|a, b| a.id.cmp(&b.id));
             if KINDS.contains(&&*subject.kind) {
-                let gap = |reason| Gap { field: "evidence".into(), reason };
+                let gap = |reason| Gap::new("evidence", reason);
                 found.unmeasured.extend(self.failure.clone().map(gap));
+            }
+            if ONLY_BY_HOOKS.contains(&&*subject.kind) && found.evidence.is_empty() && found.conversations.is_empty() {
+                found.unmeasured.push(Gap::by_design("waiting", untold(&subject.kind)));
             }
         }
         found
     }
+}
+
+/// Why nobody knows whether an agent waits for a person, and what helps.
+fn untold(kind: &str) -> String {
+    format!("it records none of it, and no hook of it has told anything; `headcount hook install {kind}` has it told")
 }
 
 /// Whether an agent of one kind may send the events of another: only where it was not recognised.

@@ -88,7 +88,9 @@ pub fn change(before: Option<&Note>, kind: &str, event: Event, at_ms: u64, from:
         ([], Some((before, then))) if says_less(&said.event, &now, &before.last.event, then) => {
             (before.first.clone(), before.last.clone())
         }
-        ([], Some((before, then))) if then.claim == now.claim => (before.first.clone(), said),
+        ([], Some((before, then))) if then.claim == now.claim && !meaning::breaks_off(&said.event) => {
+            (before.first.clone(), said)
+        }
         ([], _) => (said.clone(), said),
     };
     let sender = sender(&from);
@@ -106,6 +108,8 @@ fn says_less(event: &Event, now: &Meaning, before: &Event, then: &Meaning) -> bo
         (Claim::Idle | Claim::Finished, Claim::Working) => event.subagent.is_some(),
         // Its own turn is over, but what it started goes on.
         (Claim::Working, Claim::Idle) => before.tasks > 0 && event.about.as_deref() == Some("idle_prompt"),
+        // That the turn is over is known already, and why.
+        (Claim::Waiting, Claim::Idle) => meaning::breaks_off(before) && meaning::is_afterwards(event),
         _ => false,
     }
 }
@@ -253,6 +257,22 @@ mod tests {
         assert_eq!(after(&of_a_subagent), "PostToolUse since 1");
         let begun = ["PermissionRequest(Bash)", "UserPromptSubmit@sub"];
         assert_eq!(after(&begun), "PermissionRequest since 0");
+    }
+
+    #[test]
+    fn that_an_error_has_stopped_it_stands_until_somebody_prompts_it_again() {
+        let broken = ["UserPromptSubmit", "PermissionRequest(Bash)", "StopFailure=rate_limit"];
+        assert_eq!(after(&broken), "StopFailure since 2", "and what it has asked is asked no more");
+        assert_eq!(after(&[&broken[..], &["Notification=idle_prompt"]].concat()), "StopFailure since 2");
+        assert_eq!(after(&[&broken[..], &["UserPromptSubmit"]].concat()), "UserPromptSubmit since 3");
+        assert_eq!(after(&[&broken[..], &["PermissionRequest(Edit)"]].concat()), "PermissionRequest since 3");
+        let broken = ["session.status=busy", "session.error=APIError"];
+        for over in ["session.idle", "session.status=idle"] {
+            assert_eq!(after_of("opencode", &[&broken[..], &[over]].concat()), "session.error since 1", "{over}");
+        }
+        let aborted = ["session.status=busy", "session.error=MessageAbortedError", "session.idle"];
+        assert_eq!(after_of("opencode", &aborted), "session.idle since 1");
+        assert_eq!(after(&["UserPromptSubmit", "StopFailure=rate_limit@sub"]), "UserPromptSubmit since 0");
     }
 
     #[test]

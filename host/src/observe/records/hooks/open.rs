@@ -31,10 +31,10 @@ impl Open {
     pub fn take(&mut self, said: &Said, meaning: &Meaning) {
         let event = &said.event;
         match (meaning.claim, event.name.replace(".v2.", ".").as_str()) {
-            (Claim::Waiting, _) => self.ask(said),
+            (Claim::Waiting, _) if !meaning::breaks_off(event) => self.ask(said),
             // Some of it may run on in the background.
             (Claim::Working, "Stop" | "PostToolBatch") => self.end(event),
-            (Claim::Idle | Claim::Finished, _)
+            (Claim::Waiting | Claim::Idle | Claim::Finished, _)
             | (_, "UserPromptSubmit" | "BeforeAgent" | "BeforeModel" | "AfterModel") => match event.subagent {
                 Some(_) => self.end(event),
                 None => *self = Self::default(),

@@ -100,6 +100,21 @@ fn a_note_belongs_to_the_nearest_agent_that_its_sender_descends_from() {
 }
 
 #[test]
+fn what_would_tell_that_an_agent_waits_is_said_until_it_tells_anything() {
+    let mut desk = Desk::new();
+    let gaps = |desk: &mut Desk, kind| {
+        let said = desk.reader.read(&[&subject(kind, &[42])], SystemClock::default().now()).remove(0);
+        said.unmeasured.into_iter().map(|gap| (gap.field.into_owned(), gap.by_design)).collect::<Vec<_>>()
+    };
+    assert_eq!(gaps(&mut desk, "codex"), [("waiting".to_owned(), true)]);
+    for other in ["claude", "cursor", "amp"] {
+        assert_eq!(gaps(&mut desk, other), [], "{other}");
+    }
+    desk.send("codex", event("Stop", "a"), 1, &[42]);
+    assert_eq!(gaps(&mut desk, "codex"), []);
+}
+
+#[test]
 fn what_is_about_one_of_several_conversations_is_said_of_no_other() {
     let mut desk = Desk::new();
     desk.send("codex", event("PermissionRequest", "b"), 1, &[42]);

@@ -18,8 +18,8 @@ const LARGEST: u64 = 32 << 20;
 /// So many files are remembered.
 const MOST_KNOWN: usize = 1000;
 
-/// What a configuration names; `None`: there is none. `Err`: why that is not known.
-pub type Answer = Result<Option<Arc<[Command]>>, String>;
+/// What a configuration names. `Err`: why that is not known.
+pub type Answer = Result<Arc<[Command]>, String>;
 
 /// A question: whose configuration, where it may be, and where the agent works.
 type Question = (ProcessId, Vec<Place>, PathBuf);
@@ -78,17 +78,17 @@ impl Known {
         if self.0.len() > MOST_KNOWN {
             self.0.clear();
         }
-        let mut named: Option<Vec<Command>> = None;
+        let mut named: Vec<Command> = Vec::new();
         for place in places {
             let read = self.read(place).map_err(|why| {
                 let file = place.file.file_name().unwrap_or_default().to_string_lossy();
                 format!("the configuration of its servers, {file}, {why}")
             });
             if let Some(servers) = read? {
-                named.get_or_insert_default().extend(servers.in_folder(folder).cloned());
+                named.extend(servers.in_folder(folder).cloned());
             }
         }
-        Ok(named.map(Into::into))
+        Ok(named.into())
     }
 
     /// What a file names; `None`: there is no such file.

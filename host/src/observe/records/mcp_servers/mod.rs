@@ -8,7 +8,7 @@ mod configuration;
 pub(super) mod formats;
 mod places;
 
-use super::{Child, Records, Subject, Testimony};
+use super::{Child, Records, Subject, Testimony, unread};
 use crate::clock::Moment;
 use crate::observe::facts::{Gap, Usage};
 use crate::observe::processes::{ProcessId, Program};
@@ -39,8 +39,13 @@ struct Configured {
 }
 
 impl Records for McpServers {
-    fn reads(&self, kind: &str) -> bool {
-        places::is_known(kind)
+    /// All kinds: of those whose configuration nobody knows, that is said.
+    fn reads(&self, _kind: &str) -> bool {
+        true
+    }
+
+    fn follows(&self, _kind: &str) -> bool {
+        false
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
@@ -54,6 +59,10 @@ impl Records for McpServers {
         }
         let testimony = |(subject, root): (&&Subject, Option<&(ProcessId, Arc<Program>)>)| {
             let Some((id, program)) = root else { return Testimony::default() };
+            if !places::is_known(&subject.kind) {
+                let why = unread("configuration of MCP servers", &subject.kind);
+                return Testimony { unmeasured: vec![Gap::by_design("mcp-servers", why)], ..Testimony::default() };
+            }
             let new = || Configured { program: Arc::clone(program), due: Some(now.steady), answer: None };
             let agent = self.agents.entry(*id).or_insert_with(new);
             if agent.due.is_some_and(|due| due <= now.steady) {
@@ -74,18 +83,14 @@ fn said(answer: Option<&Answer>, children: &[Child]) -> Testimony {
     let count = match answer {
         None => Err("the configuration of its servers is being read".to_owned()),
         Some(Err(why)) => Err(why.clone()),
-        // Without a configuration there may be another that nobody looks for.
-        Some(Ok(None)) => return Testimony::default(),
-        Some(Ok(Some(configured))) => count(configured, children),
+        Some(Ok(configured)) => count(configured, children),
     };
     match count {
         Ok(servers) => {
             let usage = Usage { mcp_servers: Some(servers), ..Usage::default() };
             Testimony { usage: Some(usage), ..Testimony::default() }
         }
-        Err(reason) => {
-            Testimony { unmeasured: vec![Gap { field: "mcp-servers".into(), reason }], ..Testimony::default() }
-        }
+        Err(reason) => Testimony { unmeasured: vec![Gap::new("mcp-servers", reason)], ..Testimony::default() },
     }
 }
 

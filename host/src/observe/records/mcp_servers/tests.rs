@@ -64,7 +64,7 @@ fn servers(said: &Testimony) -> Option<u32> {
 }
 
 fn gap(said: &Testimony) -> &str {
-    let [Gap { field, reason }] = said.unmeasured.as_slice() else { panic!("{said:?}") };
+    let [Gap { field, reason, .. }] = said.unmeasured.as_slice() else { panic!("{said:?}") };
     assert_eq!((field.as_ref(), &said.usage), ("mcp-servers", &None));
     reason
 }
@@ -100,13 +100,21 @@ fn a_launcher_s_child_is_the_server() {
 }
 
 #[test]
-fn without_a_configuration_nothing_is_said_and_one_that_names_none_is_0() {
+fn without_a_configuration_there_are_none_and_a_new_one_is_found() {
     let mut stage = Stage::new();
     let agent = stage.agent(&[&["npx", "x"]]);
-    assert_eq!(stage.look(&agent), Testimony::default());
-    stage.write(".claude.json", "{}");
-    assert_eq!(servers(&stage.now(&agent)), None, "it is not looked at again at once");
     assert_eq!(servers(&stage.look(&agent)), Some(0));
+    stage.write(".claude.json", r#"{"mcpServers": {"x": {"command": "npx", "args": ["x"]}}}"#);
+    assert_eq!(servers(&stage.now(&agent)), Some(0), "it is not looked at again at once");
+    assert_eq!(servers(&stage.look(&agent)), Some(1));
+}
+
+#[test]
+fn of_a_kind_whose_configuration_nobody_knows_that_is_said() {
+    let mut stage = Stage::new();
+    let said = stage.reader.read(&[&subject("amp", home(stage.home.path()))], now(0)).remove(0);
+    let why = "headcount reads no configuration of MCP servers of amp";
+    assert_eq!((said.usage, said.unmeasured), (None, vec![Gap::by_design("mcp-servers", why)]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Qwen's registry of sessions, which names each process by its boot, its namespace and its start; and the chat of the
+//! Qwen's own list of sessions, which names each process by its boot, its namespace and its start; and the chat of the
 //! session that it names. Neither says whether a turn is open, but the chat has what each answer of the model has used.
 
 pub(super) mod chat;
@@ -7,9 +7,10 @@ pub(super) mod registry;
 use super::follow::Followed;
 use super::small::Small;
 use super::value::Id;
-use super::{Records, Subject, Testimony, gap, home_of, shared};
+use super::{Records, Subject, Testimony, home_of, shared};
 use crate::clock::Moment;
 use crate::files::Stamp;
+use crate::observe::facts::Gap;
 use crate::observe::processes::{Machine, ProcessId};
 use chat::Chat;
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The largest record of the registry. It has a dozen short fields.
+/// The largest record of the list. It has a dozen short fields.
 const MAX_RECORD: u64 = 64 << 10;
 
 /// So many projects are looked through for a chat.
@@ -26,7 +27,7 @@ const MOST_PROJECTS: usize = 20_000;
 /// How soon a chat that is not there is looked for again: it begins with the first question.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Reads the registry and the chats of Qwen.
+/// Reads the list of sessions and the chats of Qwen.
 #[derive(Debug)]
 pub struct Qwen {
     machine: Machine,
@@ -34,7 +35,7 @@ pub struct Qwen {
     chats: Followed<Chat>,
 }
 
-/// A process's record in the registry, and where the chat of its session is.
+/// A process's record in that list, and where the chat of its session is.
 #[derive(Debug)]
 struct Registered {
     record: Small<Id>,
@@ -64,12 +65,12 @@ impl Qwen {
             let Some(session) = registered.session(*process, &self.machine)? else { continue };
             return registered.chat(session, &home.join("projects"), now);
         }
-        Err("it has no record of its own in the registry: only interactive sessions have".to_owned())
+        Err("Qwen's own list of sessions has no record of it: only interactive ones have".to_owned())
     }
 
     fn testimony(&mut self, chat: &Path, now: Moment) -> Result<Testimony, String> {
         let chat = self.chats.read(chat, now)?;
-        let mut unmeasured = vec![gap("evidence", "Qwen does not record whether it works or waits")];
+        let mut unmeasured = vec![Gap::by_design("evidence", "Qwen does not record whether it works or waits")];
         // Of a turn nothing would be said either way.
         unmeasured.extend(chat.gaps(true));
         Ok(Testimony { usage: chat.parser.usage(), unmeasured, ..Testimony::default() })
@@ -86,7 +87,7 @@ impl Registered {
         match self.record.read(|bytes| registry::session(bytes, process, machine)) {
             Ok(session) => Ok(Some(session.clone())),
             Err(error) if error.missing => Ok(None),
-            Err(error) => Err(format!("its record in the registry {error}")),
+            Err(error) => Err(format!("its record in Qwen's own list of sessions {error}")),
         }
     }
 
@@ -100,9 +101,9 @@ impl Registered {
             None => Found { chats: chats_of(&session, projects), session, at: now.steady },
         };
         match self.found.insert(found).chats.as_slice() {
-            [] => Err("its session has no chat yet".to_owned()),
+            [] => Err("its conversation has no chat yet".to_owned()),
             [chat] => Ok(chat.clone()),
-            several => Err(format!("its session has {} chats; which one is meant is not decided", several.len())),
+            several => Err(format!("its conversation has {} chats; which one is meant is not decided", several.len())),
         }
     }
 }
@@ -143,7 +144,6 @@ impl Records for Qwen {
 mod tests {
     use super::super::tests::{home, now, subject, undecided};
     use super::*;
-    use crate::observe::facts::Gap;
     use serde_json::json;
 
     /// A home directory, and a reader of what Qwen keeps there.
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_chat_is_that_of_the_session_that_the_process_has_registered() {
         let mut stage = Stage::new();
-        assert!(undecided(&stage.look(0)).contains("no record of its own"));
+        assert!(undecided(&stage.look(0)).contains("has no record of it"));
         stage.register(77);
         assert!(undecided(&stage.look(1)).contains("no chat yet"));
         stage.write("projects/-w-app/chats/other.jsonl", ANSWER);

@@ -1,4 +1,4 @@
-//! The parser of one record of the registry, `sessions/PID.json`. It holds a token by which the session can be talked to:
+//! The parser of one record of Qwen's own list of sessions, `sessions/PID.json`. It holds a token by which that can be talked to:
 //! only what is needed here is taken out of it.
 
 use crate::observe::processes::{Machine, ProcessId};
@@ -15,18 +15,19 @@ const SCHEMA: u64 = 1;
 pub fn session(record: &[u8], process: ProcessId, machine: &Machine) -> Result<Id, String> {
     let record: Value = json(record).map_err(|_| "is not JSON".to_owned())?;
     if record["schemaVersion"].as_u64() != Some(SCHEMA) {
-        return Err(format!("has a schema that is not {SCHEMA}"));
+        return Err(format!("has a schemaVersion that is not {SCHEMA}"));
     }
     if record["pid"].as_u64() != Some(u64::from(process.pid)) {
-        return Err("names another process than its file does".to_owned());
+        return Err("names another process than its file does (pid)".to_owned());
     }
-    if machine.pid_namespace != format!("pid:[{}]", record["pidNs"].as_u64().ok_or("does not say its pid namespace")?) {
-        return Err("is of another pid namespace".to_owned());
+    if machine.pid_namespace != format!("pid:[{}]", record["pidNs"].as_u64().ok_or("has no pidNs")?) {
+        return Err("is of another pid namespace (pidNs)".to_owned());
     }
-    if record["procStart"].as_str() != Some(&format!("{}:{}", machine.boot_id, process.start)) {
-        return Err("is of an earlier process with this pid".to_owned());
+    let start = record["procStart"].as_str().ok_or("has no procStart")?;
+    if start != format!("{}:{}", machine.boot_id, process.start) {
+        return Err("is of an earlier process with this pid (procStart)".to_owned());
     }
-    record["sessionId"].as_str().and_then(Id::new).ok_or_else(|| "has no session id".to_owned())
+    record["sessionId"].as_str().and_then(Id::new).ok_or_else(|| "has no sessionId that could be one".to_owned())
 }
 
 #[cfg(test)]
@@ -55,17 +56,17 @@ mod tests {
     fn a_record_counts_only_for_the_very_process_that_it_names() {
         assert_eq!(with("kind", json!("tui")).unwrap().as_str(), "8e016be8-5b48-4c13-ad22-1f5326ae64ac");
         for (key, value, why) in [
-            ("schemaVersion", json!(2), "schema"),
+            ("schemaVersion", json!(2), "schemaVersion"),
             ("pid", json!(41338), "another process"),
             ("pid", json!("41337"), "another process"),
             ("pidNs", json!(4_026_531_837_u64), "another pid namespace"),
-            ("pidNs", Value::Null, "does not say"),
+            ("pidNs", Value::Null, "has no pidNs"),
             ("procStart", json!("a1b2c3d4-boot:8895125"), "earlier process"),
             ("procStart", json!("other-boot:8895124"), "earlier process"),
-            ("procStart", Value::Null, "earlier process"),
-            ("sessionId", json!("../../etc/passwd"), "no session id"),
-            ("sessionId", json!(""), "no session id"),
-            ("sessionId", json!("x".repeat(65)), "no session id"),
+            ("procStart", Value::Null, "has no procStart"),
+            ("sessionId", json!("../../etc/passwd"), "no sessionId"),
+            ("sessionId", json!(""), "no sessionId"),
+            ("sessionId", json!("x".repeat(65)), "no sessionId"),
         ] {
             let error = with(key, value.clone()).unwrap_err();
             assert!(error.contains(why), "{key} {value}: {error}");
