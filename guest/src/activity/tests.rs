@@ -164,7 +164,7 @@ fn waiting_does_not_expire() {
 }
 
 #[test]
-fn an_answered_prompt_s_reason_is_that_of_the_newest_statement() {
+fn an_answered_prompt_leaves_no_reason_behind() {
     let waiting = said_more(OwnRecord, Waiting, "waiting", "permission prompt", 2000);
     let answered = said_more(OwnRecord, Working, "busy", "at work", 1000);
     let agent = agent_that("a", vec![waiting, answered]);

@@ -61,7 +61,8 @@ pub struct Report {
     pub observed_at: String,
     /// Agents of the whole session.
     pub agent_count: usize,
-    /// Whether something could not be measured or read: see `unmeasured` of the agents, `sources` and `policies`.
+    /// Whether something that should be there could not be measured or read: see `unmeasured` of the agents, `sources` and
+    /// `policies`. What such agents never record, or nobody reads by design, has a reason there and is not meant.
     pub partial: bool,
     /// Whether `agents` leaves some out: see `next_cursor`.
     pub truncated: bool,
