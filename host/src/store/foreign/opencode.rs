@@ -8,8 +8,8 @@ const MESSAGES: u32 = 8;
 /// So many of a message's last parts are looked at.
 const PARTS: u32 = 200;
 
-/// So many messages at most [`spent`] is about.
-pub const SUMMED: u32 = 16;
+/// So many at most [`messages_after`] finds.
+pub const SUMMED: u32 = 8;
 
 /// The session with this id: `id`, `parent_id`, and what it has used where this version of OpenCode sums it up.
 ///
@@ -72,18 +72,14 @@ pub fn messages_up_to(db: &Opened, session: &str, last: &str) -> Result<u64, Unr
     Ok(found.first().and_then(|row| row["messages"].as_u64()).unwrap_or_default())
 }
 
-/// What the next messages of a session after this one say that they have used, the oldest first: `id`, whether it `is_read`,
-/// `role`, and the tokens by the names that a session has for its sums.
+/// The next messages of a session after this one, the oldest first: `id`, and `data`, which is JSON and nothing where it is
+/// large.
 ///
 /// # Errors
 /// As [`session`].
-pub fn spent(db: &Opened, session: &str, after: &str) -> Result<Vec<Row>, Unread> {
+pub fn messages_after(db: &Opened, session: &str, after: &str) -> Result<Vec<Row>, Unread> {
     db.table("message", &["id", "session_id", "data"])?;
-    let sql = "SELECT id, data IS NOT NULL AS is_read, substr(data ->> '$.role', 1, 64) AS role,
-            data ->> '$.tokens.input' AS tokens_input, data ->> '$.tokens.output' AS tokens_output,
-            data ->> '$.tokens.reasoning' AS tokens_reasoning, data ->> '$.tokens.cache.read' AS tokens_cache_read,
-            data ->> '$.tokens.cache.write' AS tokens_cache_write
-        FROM (SELECT id, CASE WHEN octet_length(data) <= 1048576 AND json_valid(data) THEN data END AS data
-            FROM message WHERE session_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3)";
+    let sql = "SELECT id, CASE WHEN octet_length(data) <= 1048576 THEN data END AS data
+        FROM message WHERE session_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     db.rows(sql, (session, after, SUMMED))
 }

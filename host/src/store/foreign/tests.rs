@@ -331,7 +331,7 @@ proptest! {
         prop_assert!(rows(|db| opencode::messages(db, "s")).len() <= 8);
         prop_assert!(rows(|db| opencode::gone_on_with(db, 1)).len() <= 100);
         prop_assert!(rows(|db| opencode::parts(db, "m")).len() <= 200);
-        prop_assert!(rows(|db| Ok(opencode::session(db, "s")?.into_iter().chain(opencode::spent(db, "s", "")?).collect())).len() <= 17);
+        prop_assert!(rows(|db| Ok(opencode::session(db, "s")?.into_iter().chain(opencode::messages_after(db, "s", "")?).collect())).len() <= 9);
         prop_assert_eq!(left.files(), before);
     }
 }

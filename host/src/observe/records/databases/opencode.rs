@@ -80,13 +80,15 @@ impl Kind for OpenCode {
 /// What the newest message, its parts and the sums say.
 fn said(sums: &Sum, messages: &[Row], parts: &[Row]) -> Said {
     let mut gaps = Vec::new();
-    let contents: Vec<Option<Value>> = messages.iter().map(|message| json(message, "data")).collect();
-    let statement = turn(contents.first().map(Option::as_ref)).unwrap_or_else(|why| {
+    // One after the other, as far as they are needed: they may be large.
+    let mut contents = messages.iter().map(|message| json(message, "data"));
+    let newest = contents.next();
+    let statement = turn(newest.as_ref().map(Option::as_ref)).unwrap_or_else(|why| {
         gaps.push(gap("evidence", &why));
         None
     });
-    let answers = contents.iter().flatten().filter(|message| message["role"] == "assistant");
-    let model = answers.filter_map(|answer| answer["modelID"].as_str()).next().map(word);
+    let mut answers = newest.into_iter().chain(contents).flatten().filter(|message| message["role"] == "assistant");
+    let model = answers.find_map(|answer| answer["modelID"].as_str().map(word));
     let tools = running(parts);
     let subagents = tools.iter().filter(|tool| *tool == "task").count();
     let usage = Usage {

@@ -1,13 +1,36 @@
 //! What a conversation has used, where nobody has summed it up: by its answers, and never one of them twice.
 
+use super::super::value::{json, text};
 use crate::store::foreign::opencode::{self, SUMMED};
 use crate::store::foreign::{Opened, Row, Unread};
+use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
 /// The tokens, by the columns that a session of OpenCode's has for its sums.
 const COLUMNS: [&str; 5] =
     ["tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_read", "tokens_cache_write"];
+
+/// What counts of a message. Only that is taken from it: most of one is text.
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    role: Value,
+    #[serde(default)]
+    tokens: Value,
+}
+
+impl Message {
+    fn is_answer(&self) -> bool {
+        self.role == "assistant"
+    }
+
+    /// Its tokens, in the order of the columns.
+    fn tokens(&self) -> [&Value; COLUMNS.len()] {
+        ["/input", "/output", "/reasoning", "/cache/read", "/cache/write"]
+            .map(|place| self.tokens.pointer(place).unwrap_or(&Value::Null))
+    }
+}
 
 /// Sums over the first messages of a conversation, in the order of their ids, which is that of time.
 #[derive(Debug, Clone, Default)]
@@ -43,31 +66,33 @@ impl Sums {
         if self.messages != opencode::messages_up_to(db, session, &self.last)? {
             *self = Self::default();
         }
-        let mut all = self.clone();
+        let (mut all, begun) = (self.clone(), self.messages);
         loop {
-            let messages = opencode::spent(db, session, &all.last)?;
-            for message in &messages {
-                if message["role"] == "assistant" {
+            let messages = opencode::messages_after(db, session, &all.last)?;
+            for row in &messages {
+                let message: Option<Message> = text(row, "data").and_then(|data| json(data.as_bytes()).ok());
+                if message.as_ref().is_some_and(Message::is_answer) {
                     self.clone_from(&all);
                 }
-                all.add(message);
+                all.add(text(row, "id").unwrap_or_default(), message);
             }
             if messages.len() < SUMMED as usize {
                 return Ok(all.whole());
             }
-            if db.open_for() >= until {
+            // Without a step forward the next look would come no further.
+            if db.open_for() >= until && self.messages > begun {
                 return Ok(Sum::Unfinished);
             }
         }
     }
 
-    fn add(&mut self, message: &Row) {
-        self.last = message["id"].as_str().unwrap_or_default().to_owned();
+    fn add(&mut self, id: &str, message: Option<Message>) {
+        id.clone_into(&mut self.last);
         self.messages += 1;
-        self.misses_some |= message["is_read"] != 1;
-        if message["role"] == "assistant" {
-            for (sum, column) in self.tokens.iter_mut().zip(COLUMNS) {
-                *sum = plus(sum, &message[column]);
+        self.misses_some |= message.is_none();
+        if let Some(answer) = message.filter(Message::is_answer) {
+            for (sum, more) in self.tokens.iter_mut().zip(answer.tokens()) {
+                *sum = plus(sum, more);
             }
         }
     }
