@@ -169,7 +169,7 @@ mod linux {
                 conversation: None,
                 open: Vec::new(),
                 children: Vec::new(),
-                calls: None,
+                calls: vec![],
             });
             Ok(())
         }

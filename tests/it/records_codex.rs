@@ -3,7 +3,7 @@
 use crate::world::{World, posing_as, without_servers};
 use headcount::demo::stand_in::StandIn;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
 
 /// Where rollouts are, below a home directory.
@@ -105,6 +105,41 @@ fn what_is_not_known_is_said() {
         let reason = found["metrics"]["unmeasured"]["evidence"].as_str().unwrap();
         assert!(reason.contains(why), "{reason}");
     }
+}
+
+#[test]
+fn a_rollout_is_one_also_where_a_link_has_led_to_it() {
+    let world = World::new();
+    fs::create_dir_all(world.path("real/2026/11/30")).unwrap();
+    fs::create_dir_all(world.path(".codex")).unwrap();
+    std::os::unix::fs::symlink(world.path("real"), world.path(".codex/sessions")).unwrap();
+    let (mine, other) = (rollout(&world, "mine.jsonl"), rollout(&world, "other.jsonl"));
+    say(&mine, "session_meta", json!({"id": "u", "source": "cli"}));
+    say(&mine, "event_msg", json!({"type": "task_started"}));
+    say(&other, "log", json!({}));
+    let codex = codex(&world, &[&mine, &other]);
+    assert_eq!(world.found(&codex)["activity"]["state"], "working");
+}
+
+#[test]
+fn a_rollout_that_is_renamed_or_removed_while_it_is_open_is_said_to_be() {
+    let world = World::new();
+    let file = rollout(&world, "mine.jsonl");
+    say(&file, "session_meta", json!({"id": "u", "source": "cli"}));
+    say(&file, "event_msg", json!({"type": "task_started"}));
+    let codex = codex(&world, &[&file]);
+    let path = world.path(&format!("{FOLDER}/rollout-mine.jsonl"));
+    let renamed = world.path(&format!("{FOLDER}/rollout-mine.jsonl.old"));
+    let why = || {
+        let found = world.found(&codex);
+        assert_eq!(found["work"], Value::Null, "{found:#}");
+        found["metrics"]["unmeasured"]["usage"].as_str().unwrap().to_owned()
+    };
+    fs::rename(&path, &renamed).unwrap();
+    assert!(why().contains("another name"), "{}", why());
+    fs::remove_file(&renamed).unwrap();
+    fs::write(&path, "").unwrap();
+    assert!(why().contains("was removed"), "{}", why());
 }
 
 #[test]

@@ -216,6 +216,59 @@ fn a_compressed_rollout_that_is_held_open_is_read_while_it_grows() {
 }
 
 #[test]
+fn a_rollout_that_a_server_of_codex_writes_to_as_well_is_shown_of_nobody() {
+    let world = World::new();
+    let file = rollout(&world, 1, "jsonl", lines("gpt-5", json!("cli"), &["task_started"]));
+    let mut codex = Told::posing_as("codex", &world);
+    codex.open(4, &file);
+    assert_eq!(rows(&report(&world)), [("codex", "working", "gpt-5")]);
+    // A shell whose script has the name of that command.
+    let script = world.write("project/mcp-server", "while read -r order; do eval \"$order\"; done");
+    let mut command = Command::new(world.path("bin/codex"));
+    command.arg("mcp-server").current_dir(script.parent().unwrap()).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = headcount_tests::spawn(&mut command);
+    let orders = child.stdin.take().unwrap();
+    let mut server = Told { child, orders };
+    server.open(4, &file);
+    let report = report(&world);
+    let [agent] = report["agents"].as_array().unwrap().as_slice() else { panic!("{report:#}") };
+    let why = format!("its conversation is that of process {} too", server.child.id());
+    assert_eq!(text(agent, "/metrics/unmeasured/usage"), why, "{agent:#}");
+}
+
+#[test]
+fn a_record_that_an_agent_sees_as_another_file_is_not_its_own() {
+    // Without the right to make namespaces no process sees other files.
+    if !Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|ran| ran.status.success()) {
+        return;
+    }
+    let world = World::new();
+    let (project, inner) = (world.path("project"), world.path("inner"));
+    headcount_tests::repository(&project);
+    fs::create_dir_all(world.path("bin")).unwrap();
+    fs::copy("/bin/sh", world.path("bin/aider")).unwrap();
+    fs::create_dir_all(&inner).unwrap();
+    let script = r#"mount --bind "$1" "$2" && cd "$2" && exec "$3" -c 'read -r order'"#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).args([&inner, &project, &world.path("bin/aider")]);
+    command.env("HOME", world.path("")).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = headcount_tests::spawn(&mut command);
+    let orders = child.stdin.take().unwrap();
+    let aider = Told { child, orders };
+    let name = format!("/proc/{}/comm", aider.child.id());
+    until("it runs", || fs::read_to_string(&name).is_ok_and(|comm| comm == "aider\n"));
+    let began = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let chat = format!("\n# aider chat started at {began}\n\n> Main model: gpt-6 with diff edit format  \n");
+    world.write("project/.aider.chat.history.md", &chat);
+    world.write("inner/.aider.chat.history.md", &chat);
+    let reports = world.run(&["status", "--json"]).json();
+    let mut agents =
+        reports["reports"].as_array().unwrap().iter().flat_map(|report| report["agents"].as_array().unwrap());
+    let agent = agents.find(|agent| agent["process_id"] == aider.child.id()).unwrap_or_else(|| panic!("{reports:#}"));
+    assert!(text(agent, "/metrics/unmeasured/usage").contains("lead elsewhere"), "{agent:#}");
+}
+
+#[test]
 fn an_agent_whose_record_is_still_being_read_is_not_called_idle() {
     let world = World::new();
     let mut codex = Told::posing_as("codex", &world);

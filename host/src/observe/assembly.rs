@@ -110,7 +110,7 @@ impl Sessions {
                 started_at_ms,
                 conversation: None,
                 open: Vec::new(),
-                calls: None,
+                calls: vec![],
             })
         };
         self.rows.iter().filter_map(subject).filter(|subject| !subject.processes.is_empty()).collect()

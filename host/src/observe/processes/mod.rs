@@ -29,8 +29,8 @@ use linux as system;
 pub use linux::fuzzing;
 #[cfg(not(target_os = "linux"))]
 use portable as system;
-pub use system::OpenFiles;
 use system::Table;
+pub use system::{OpenFiles, sees_alike};
 
 pub use identity::{Ancestor, Lineage, Machine, ProcessId};
 pub use row::terminal_name;

@@ -6,6 +6,13 @@ use serde_json::Value;
 /// So many things may be open at the same time; the oldest is forgotten for one more.
 const MOST_OPEN: usize = 64;
 
+/// The longest id that is kept, in characters: as long as those of the agents' hooks may be.
+const LONGEST_ID: usize = 512;
+
+fn whole(id: &str) -> String {
+    id.chars().take(LONGEST_ID).collect()
+}
+
 /// The time that an event has under `timestamp`, Unix milliseconds.
 pub(super) fn time(event: &Value) -> Option<u64> {
     date(event["timestamp"].as_str()?)
@@ -28,7 +35,7 @@ pub(super) struct Open(Vec<Begun>);
 impl Open {
     /// Something begins. One that has begun already is the same.
     pub(super) fn begin(&mut self, id: &str, name: &str, at_ms: u64) {
-        let id = word(id);
+        let id = whole(id);
         if self.0.iter().any(|begun| begun.id == id) {
             return;
         }
@@ -40,13 +47,18 @@ impl Open {
 
     /// Something ends, if it has begun.
     pub(super) fn end(&mut self, id: &str) {
-        let id = word(id);
+        let id = whole(id);
         self.0.retain(|begun| begun.id != id);
     }
 
     /// Everything ends.
     pub(super) fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// The ids of all of it.
+    pub(super) fn ids(&self) -> Vec<String> {
+        self.0.iter().map(|begun| begun.id.clone()).collect()
     }
 
     /// All of it, the oldest first.

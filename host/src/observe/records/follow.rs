@@ -146,7 +146,9 @@ impl<P: Parser> Record<P> {
         }
         let options = Options { first: Some(PEEK), ..Options::default() };
         let new = || (Tail::new(self.tail.path().to_owned(), options), P::default());
-        let (tail, parser) = self.end.get_or_insert_with(new);
+        // What has grown by more than that since has another end.
+        let stands = self.end.take().filter(|(tail, _)| tail.behind() <= 2 * PEEK);
+        let (tail, parser) = self.end.insert(stands.unwrap_or_else(new));
         tail.read(&mut Budget::new(2 * PEEK), now, |piece| match piece {
             Piece::Restart => *parser = P::default(),
             Piece::Line(line) => parser.line(line, now.unix_ms),
@@ -159,6 +161,7 @@ impl<P: Parser> Record<P> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::io::Write as _;
     use std::time::Duration;
 
     /// Counts lines.
@@ -228,6 +231,24 @@ mod tests {
         fn lost(&self) -> u64 {
             0
         }
+    }
+
+    #[test]
+    fn of_a_record_that_grows_too_fast_the_last_lines_are_those_of_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("long");
+        fs::write(&file, format!("{}\n", "x".repeat(999)).repeat(300)).unwrap();
+        let mut followed = Followed::<Ends>::default();
+        let mut look = |seconds| {
+            followed.begin();
+            followed.budget = Budget::new(0);
+            followed.read(&file, at(seconds)).unwrap().parser.0
+        };
+        assert_eq!(look(0), 65);
+        let grown = fs::File::options().append(true).open(&file).unwrap();
+        grown.set_len(10 << 30).unwrap();
+        (&grown).write_all(b"\na\nb\n").unwrap();
+        assert_eq!(look(1), 2, "ten gigabytes of nothing are not read");
     }
 
     #[test]

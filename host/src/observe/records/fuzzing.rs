@@ -47,7 +47,7 @@ pub const PARSERS: &[super::super::Parser] = &[
 
 /// The same for notes, which are headcount's own and have words of any length.
 pub const NOTES: fn(&[&[u8]]) -> String =
-    |pieces| show(serde_json::from_slice(&pieces.concat()).map(|note: Note| evidence(&note, None)).ok());
+    |pieces| show(serde_json::from_slice(&pieces.concat()).map(|note: Note| evidence(&note, &[])).ok());
 
 /// The MCP servers that configurations name, whose command lines are held against processes.
 pub const SERVERS: fn(&[&[u8]]) -> String = |pieces| {
@@ -127,7 +127,7 @@ fn hook_events(pieces: &[&[u8]]) -> String {
                 Change::Write(written) => note = read_again(&written),
             }
         });
-        note.map(|note| (evidence(&note, None), note.open.questions.len()))
+        note.map(|note| (evidence(&note, &[]), note.open.questions.len()))
     };
     show(KINDS.iter().map(of_kind).collect::<Vec<_>>())
 }

@@ -37,7 +37,7 @@ pub use qwen::Qwen;
 
 use super::census::NO_KIND;
 use super::facts::{Claim, Evidence, Gap, Usage};
-use super::processes::{ProcessId, Program};
+use super::processes::{ProcessId, Program, sees_alike};
 use crate::clock::Moment;
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -62,8 +62,8 @@ pub struct Subject {
     pub open: Vec<String>,
     /// What its processes have started that is none of them.
     pub children: Vec<Child>,
-    /// What an earlier reader has found of its calls: for events of questions, whose answers may send none.
-    pub calls: Option<Calls>,
+    /// What the readers before have found of its calls: for events of questions, whose answers may send none.
+    pub calls: Vec<Calls>,
 }
 
 /// The calls of tools in the last turn of a conversation, by its transcript.
@@ -73,7 +73,7 @@ pub struct Calls {
     pub conversation: String,
     /// Those that have not come back, by their ids.
     pub open: Vec<String>,
-    /// When the transcript was written last, Unix milliseconds.
+    /// When anything happened last that shows which of them have come back, Unix milliseconds.
     pub last_ms: u64,
 }
 
@@ -106,6 +106,14 @@ impl Subject {
         self.processes.first().map(|(root, _)| *root)
     }
 
+    /// The same record, if it is the same file to the agent as to this program: nothing else ties a path to a process.
+    ///
+    /// # Errors
+    /// It is not, or that cannot be seen.
+    fn sees(&self, record: PathBuf) -> Result<PathBuf, String> {
+        self.root().map_or(Ok(()), |root| sees_alike(root, &record)).map(|()| record)
+    }
+
     /// Whether what happened then may be its own doing. A record that an agent goes on with tells of earlier processes, too.
     pub fn ran_at(&self, at_ms: u64) -> bool {
         at_ms.saturating_add(START_SLACK_MS) >= self.started_at_ms
@@ -123,8 +131,8 @@ pub struct Testimony {
     pub unmeasured: Vec<Gap>,
     /// The conversations that its processes hold, where they can hold several. What is said above is said of no single one.
     pub conversations: Vec<Conversation>,
-    /// Its calls of tools, where all of the last turn is known.
-    pub calls: Option<Calls>,
+    /// The calls of tools of its conversations, where all of the last turn is known.
+    pub calls: Vec<Calls>,
     /// Whether its own events say that an error has stopped it. Where its records say that it rests, they say only half of that.
     pub broken_off: bool,
 }
@@ -258,7 +266,7 @@ impl Readers {
                 let subject = &mut subjects[at];
                 let Some(root) = subject.root() else { continue };
                 subject.open.extend(said.conversations.iter().map(|conversation| conversation.id.clone()));
-                subject.calls = said.calls.clone().or(subject.calls.take());
+                subject.calls.extend_from_slice(&said.calls);
                 found.entry(root).or_default().add(said);
             }
         }

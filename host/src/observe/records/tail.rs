@@ -27,6 +27,9 @@ const ANCHOR: usize = 64;
 /// How many bytes a compressed file is taken to have.
 const MOST_PACKED: u64 = 1 << 40;
 
+/// How long it is kept ready to unpack more of a compressed file that does not grow.
+const UNPACKED_FOR: Duration = Duration::from_secs(10);
+
 /// How many bytes may still be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget(u64);
@@ -136,6 +139,8 @@ pub struct Tail {
     lines: Lines,
     /// What the file was when all of it had been read.
     whole: Option<Stamp>,
+    /// When anything of it was read last, on the steady clock.
+    read_at: Duration,
     /// What the file was when what is in it could not be unpacked, and why.
     spoiled: Option<(Stamp, Unreadable)>,
     /// Until when it is not looked for again, on the steady clock, and why.
@@ -156,6 +161,7 @@ impl Tail {
             unpack: None,
             lines,
             whole: None,
+            read_at: Duration::ZERO,
             spoiled: None,
             failed: None,
         }
@@ -215,6 +221,12 @@ impl Tail {
             return Err(why.clone());
         }
         let read = self.read_now(budget, &mut hand).map_err(|error| self.why(&error));
+        match read {
+            // What it remembers takes megabytes. If the file grows after all, it is unpacked anew.
+            Ok(Progress::Unchanged) if now.steady >= self.read_at + UNPACKED_FOR => self.unpack = None,
+            Ok(Progress::Unchanged) => {}
+            _ => self.read_at = now.steady,
+        }
         self.failed = read.as_ref().err().map(|why| (now.steady + self.options.retry, why.clone()));
         read
     }
@@ -228,7 +240,8 @@ impl Tail {
             return Ok(Progress::Behind);
         }
         let (mut file, stamp) = open_itself(&self.path)?;
-        if !self.is_continued_by(&mut file, stamp)? {
+        let is_dropped = self.is_packed() && self.unpack.is_none();
+        if is_dropped || !self.is_continued_by(&mut file, stamp)? {
             self.start_over(stamp);
             hand(Piece::Restart);
             if self.is_packed() {

@@ -28,7 +28,7 @@ pub(super) fn subject(kind: &str, env: Env) -> Subject {
         conversation: None,
         open: Vec::new(),
         children: vec![],
-        calls: None,
+        calls: vec![],
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::fields;
 use super::files::Files;
+use super::lineage::may_live;
 use crate::clock::Moment;
 use crate::files::read_small_text;
 use crate::observe::processes::ProcessId;
@@ -10,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag};
 use std::collections::HashMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -133,12 +135,40 @@ fn regular(files: &Files, pid: u32, descriptors: &[(u32, PathBuf)]) -> Result<Ve
     let found = descriptors.iter().filter_map(|(fd, path)| Some((files.target(pid, &format!("fd/{fd}")).ok()?, path)));
     let regular = found.filter(|(found, _)| is_regular(found));
     regular
-        .map(|(found, path)| if leads_to(path, &found) { Ok(path.clone()) } else { Err(ELSEWHERE.to_owned()) })
+        .map(|(found, path)| match found.st_nlink {
+            0 => Err(REMOVED.to_owned()),
+            _ if leads_to(path, &found) => Ok(path.clone()),
+            _ => Err(ELSEWHERE.to_owned()),
+        })
         .collect()
 }
 
 /// What to say where a path means one file to a process and another one, or none, to this program.
 const ELSEWHERE: &str = "the paths that it has lead elsewhere from here";
+
+/// What to say of a file that has no name any more.
+const REMOVED: &str = "one that it writes to was removed";
+
+/// Whether a path means the same file to this process as to this program, or none to both.
+///
+/// # Errors
+/// It does not, or that cannot be seen.
+pub fn sees_alike(process: ProcessId, path: &Path) -> Result<(), String> {
+    let place = Path::new("/proc").join(process.pid.to_string()).join("root");
+    let file = |path: &Path| match path.metadata() {
+        Ok(found) => Ok(Some((found.dev(), found.ino()))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    };
+    let (here, there) = (file(path), file(&place.join(path.strip_prefix("/").unwrap_or(path))));
+    match there {
+        // All of it is of whoever had the pid then.
+        _ if !may_live(process) => Ok(()),
+        Err(why) => Err(format!("which files it sees cannot be known: {why}")),
+        there if there == here => Ok(()),
+        _ => Err(ELSEWHERE.to_owned()),
+    }
+}
 
 fn is_writing(files: &mut Files, pid: u32, fd: u32) -> bool {
     fields::is_writing(&files.whole(pid, &format!("fdinfo/{fd}"), FDINFO).unwrap_or_default())

@@ -20,7 +20,7 @@ mod stat;
 #[cfg(test)]
 mod tests;
 
-pub use descriptors::OpenFiles;
+pub use descriptors::{OpenFiles, sees_alike};
 
 use super::row::{CpuReading, Measured, Rows, Usage};
 use super::{Ability, ListError, Liveness, Machine, Options, ProcessId, ProcessState};

@@ -1,5 +1,7 @@
 //! The parser of Aider's chat history: Markdown for people, in which a chat begins with a header, a prompt with `####`, and what Aider
-//! itself says with `>`. Only the header has a time. All other lines are the model's, and may be anything.
+//! itself says with `>`. Only the header has a time. All other lines are the model's, and may be anything, also what looks like a
+//! header: one counts only if Aider itself speaks after it, if it is not older than the last one, and if it may be past. Whoever
+//! knows all that can still forge one.
 
 use crate::observe::facts::{Claim, Usage};
 use crate::observe::records::follow::Parser;
@@ -18,6 +20,10 @@ const QUESTION: &str = "(Y)es/(N)o";
 #[derive(Debug, Clone, Default)]
 pub struct History {
     started: Option<DateTime>,
+    /// When the chat before it began.
+    before: Option<DateTime>,
+    /// A header, as long as nobody has spoken after it.
+    header: Option<DateTime>,
     usage: Usage,
     turn: Turn,
 }
@@ -53,11 +59,17 @@ impl Turn {
 impl Parser for History {
     const END: Option<u64> = None;
 
-    fn line(&mut self, line: &[u8], _now_ms: u64) {
+    fn line(&mut self, line: &[u8], now_ms: u64) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end();
-        if let Some(started) = line.strip_prefix("# aider chat started at ").and_then(date) {
-            *self = Self { started: Some(started), ..Self::default() };
+        if let Some(started) = self.header.take().filter(|_| line.starts_with('>')) {
+            *self = Self { started: Some(started), before: self.started, ..Self::default() };
+        }
+        let header = line.strip_prefix("# aider chat started at ").and_then(date);
+        self.header =
+            header.filter(|header| self.started.is_none_or(|last| last <= *header) && may_be_past(*header, now_ms));
+        if self.header.is_some() {
+            // What follows will tell whether it is one.
         } else if let Some(prompt) = line.strip_prefix("#### ") {
             let is_command = prompt.starts_with(['/', '!']) && !ASKING.iter().any(|asking| prompt.starts_with(asking));
             self.turn = if is_command { Turn::Unsure } else { Turn::Open };
@@ -79,6 +91,11 @@ impl History {
     /// When the chat began, by the clock on the wall of whoever wrote it.
     pub fn started(&self) -> Option<DateTime> {
         self.started
+    }
+
+    /// When the chat before it began, by the same clock.
+    pub fn before(&self) -> Option<DateTime> {
+        self.before
     }
 
     /// What it says of the turn.
@@ -135,6 +152,12 @@ fn date(text: &str) -> Option<DateTime> {
     DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok().filter(|_| text.len() == 19)
 }
 
+/// Whether it is past by any clock on a wall: none is further ahead of Greenwich than this.
+fn may_be_past(wall: DateTime, now_ms: u64) -> bool {
+    const AHEAD_MS: i64 = 14 * 3_600_000;
+    as_utc_ms(wall).zip(i64::try_from(now_ms).ok()).is_some_and(|(wall, now)| wall <= now.saturating_add(AHEAD_MS))
+}
+
 /// The time that a clock on the wall would show in Greenwich, Unix milliseconds.
 pub fn as_utc_ms(wall: DateTime) -> Option<i64> {
     TimeZone::UTC.to_timestamp(wall).ok().map(|time| time.as_millisecond())
@@ -159,11 +182,12 @@ mod tests {
     use proptest::prelude::*;
 
     const HEADER: &str = "# aider chat started at 2026-09-06 10:00:03";
+    const NOW_MS: u64 = 1_788_700_000_000;
     const TOKENS: &str = "> Tokens: 12k sent, 340 received. Cost: $0.02 message, $0.03 session.  ";
 
     fn history(lines: &[&str]) -> History {
         let mut history = History::default();
-        lines.iter().for_each(|line| history.line(line.as_bytes(), 0));
+        lines.iter().for_each(|line| history.line(line.as_bytes(), NOW_MS));
         history
     }
 
@@ -178,7 +202,7 @@ mod tests {
         assert_eq!(turn(&["#### secret  ", TOKENS, "#### more  "]), Turn::Open);
         assert_eq!(turn(&["#### secret  ", "> ^C again to exit  "]), Turn::Interrupted);
         assert_eq!(turn(&["#### secret  ", "> Add a.rs to the chat? (Y)es/(N)o [Yes]: y  "]), Turn::Open);
-        assert_eq!(turn(&["#### secret  ", TOKENS, HEADER]), Turn::None, "another chat");
+        assert_eq!(turn(&["#### secret  ", TOKENS, HEADER, "> Aider v1"]), Turn::None, "another chat");
     }
 
     #[test]
@@ -221,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_header_has_a_time_on_the_wall() {
-        let started = |line: &str| history(&[line]).started().and_then(as_utc_ms);
+        let started = |line: &str| history(&[line, "> Aider v1"]).started().and_then(as_utc_ms);
         assert_eq!(started(HEADER), Some(1_788_688_803_000));
         for none in [
             "# aider chat started at noon",
@@ -231,6 +255,26 @@ mod tests {
         ] {
             assert_eq!(started(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_header_is_none() {
+        let begun = |lines: &[&str]| {
+            let history = history(&[&[HEADER, "> Model: mine with diff", "#### x  "], lines].concat());
+            (history.started().unwrap().second(), history.usage().unwrap().model.unwrap(), history.turn())
+        };
+        let mine = (3, "mine".to_owned(), Turn::Open);
+        let header = |time: &str| format!("# aider chat started at {time}");
+        let [older, later, ahead] = ["2026-09-06 09:59:59", "2026-09-06 10:00:04", "2026-09-08 00:00:00"].map(header);
+        let other = "> Model: other with diff";
+        assert_eq!(begun(&["Sure:", &later, "is a header"]), mine);
+        assert_eq!(begun(&["Sure:", &older, TOKENS]).2, Turn::Answered);
+        for none in [&older, &ahead] {
+            assert_eq!(begun(&["Sure:", none]), mine);
+        }
+        let next = history(&[HEADER, "> x", &later, other]);
+        assert_eq!(next.before().map(|before| before.second()), Some(3));
+        assert_eq!(begun(&[&later, other]), (4, "other".to_owned(), Turn::None));
     }
 
     proptest! {

@@ -11,11 +11,14 @@ use crate::observe::facts::{Evidence, Source};
 use crate::observe::processes::{ProcessId, Program};
 use history::{History, Turn, as_utc_ms};
 use jiff::civil::DateTime;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The name of the file, unless the agent was told another.
 const NAME: &str = ".aider.chat.history.md";
+
+/// What to say where two chats are in one file at once.
+const SHARED: &str = "another aider writes to the same history, or did, and what is whose is not recorded";
 
 /// The option that tells another, and the least of it that is enough.
 const OPTION: &str = "--chat-history-file";
@@ -40,6 +43,8 @@ pub struct Aider {
     /// Where each agent's history is, settled when it is first seen.
     places: HashMap<ProcessId, Result<PathBuf, String>>,
     histories: Followed<History>,
+    /// Those that have shared a history with another one: some of what came after the header may be the other's.
+    shared: HashSet<ProcessId>,
 }
 
 impl Records for Aider {
@@ -51,19 +56,19 @@ impl Records for Aider {
         self.histories.begin();
         let roots: Vec<_> = subjects.iter().map(|agent| agent.root()).collect();
         self.places.retain(|root, _| roots.contains(&Some(*root)));
-        let places: Vec<_> = subjects.iter().map(|agent| self.place(agent)).collect();
+        self.shared.retain(|root| roots.contains(&Some(*root)));
+        let places: Vec<_> = subjects.iter().map(|agent| agent.sees(self.place(agent)?)).collect();
         let is_shared = |at: usize| {
             let others = (0..subjects.len()).filter(|other| roots[*other] != roots[at]);
             places[at].is_ok() && others.into_iter().any(|other| places[other] == places[at])
         };
+        self.shared.extend(roots.iter().enumerate().filter(|(at, _)| is_shared(*at)).filter_map(|(_, root)| *root));
         let mut order: Vec<_> = (0..subjects.len()).collect();
         order.sort_by_cached_key(|at| places[*at].as_ref().map_or(0, |path| self.histories.behind(path)));
         let mut said = vec![Testimony::default(); subjects.len()];
         for at in order {
             let place = match places[at].clone() {
-                Ok(_) if is_shared(at) => {
-                    Err("another aider writes to the same history, and what is whose is not recorded".to_owned())
-                }
+                Ok(_) if roots[at].is_some_and(|root| self.shared.contains(&root)) => Err(SHARED.to_owned()),
                 place => place,
             };
             said[at] = place.and_then(|path| self.testimony(subjects[at], &path, now)).into();
@@ -90,6 +95,9 @@ impl Aider {
         if !began || !agent.ran_at(written_ms) {
             return Err("the last chat in its history did not begin when it started".to_owned());
         }
+        if history.before().zip(history.started()).is_some_and(|(before, last)| are_at_once(before, last)) {
+            return Err(SHARED.to_owned());
+        }
         let evidence = history.turn().claim().map(|(claim, word, detail)| Evidence {
             source: Source::Transcript,
             claim,
@@ -106,6 +114,12 @@ impl Aider {
         let evidence = evidence.into_iter().collect();
         Ok(Testimony { evidence, usage: history.usage(), unmeasured, ..Testimony::default() })
     }
+}
+
+/// Whether two chats have begun so shortly after each other that either may be that of the same process.
+fn are_at_once(before: DateTime, last: DateTime) -> bool {
+    let apart = as_utc_ms(last).zip(as_utc_ms(before)).map(|(last, before)| last - before);
+    apart.is_some_and(|apart| apart <= EARLY_MS + LATE_MS)
 }
 
 /// Whether a chat that began at this time on somebody's wall began with a process, whatever the zone: that of the process need not

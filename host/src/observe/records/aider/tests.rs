@@ -124,8 +124,23 @@ fn two_that_write_to_one_file_are_not_told_apart() {
         assert!(undecided(shared).contains("another aider"), "{shared:?}");
     }
     assert!(said[1].usage.is_some());
-    let said = stage.reader.read(&[&one, &one], now(11));
+    let said = stage.reader.read(&[&one], now(11));
+    assert!(undecided(&said[0]).contains("or did"), "what the other one wrote still stands there");
+    stage.write(NAME, &chat("10:00:03"), 11);
+    let third = stage.agent(4, &["aider"]);
+    let said = stage.reader.read(&[&third, &third], now(12));
     assert!(said.iter().all(|said| said.usage.is_some()), "the same one twice is no other: {said:?}");
+}
+
+#[test]
+fn of_two_chats_that_began_at_once_neither_is_anybody_s() {
+    let mut stage = Stage::new();
+    let agent = stage.agent(1, &["aider"]);
+    stage.write(NAME, &format!("{}{TOKENS}{}{TOKENS}", chat("10:00:03"), chat("10:00:40")), 9);
+    assert!(undecided(&stage.look(&agent, 10)).contains("another aider"), "who looks for the first time sees it too");
+    stage.reader = Aider::default();
+    stage.write(NAME, &format!("{}{TOKENS}{}{TOKENS}", chat("09:58:00"), chat("10:00:03")), 19);
+    assert!(stage.look(&agent, 20).usage.is_some());
 }
 
 #[test]

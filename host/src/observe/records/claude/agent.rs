@@ -5,7 +5,7 @@ use super::jobs::{self, Job};
 use super::session_file::{self, Session};
 use crate::clock::Moment;
 use crate::observe::facts::{ACTIVITY, Claim, Evidence, Gap};
-use crate::observe::processes::{ProcessId, Program};
+use crate::observe::processes::{ProcessId, Program, sees_alike};
 use crate::observe::records::folder::Folder;
 use crate::observe::records::small::Small;
 use crate::observe::records::tail::Budget;
@@ -139,6 +139,7 @@ impl Agent {
             session => session.map_err(|why| format!("the record of its process: {why}"))?.clone(),
         };
         session.belongs_to(id)?;
+        sees_alike(id, file.path())?;
         let written_ms = file.modified_ms();
         let since = Since::first(&session, written_ms, subject, now);
         Ok((home, Own { session, written_ms, since }))
@@ -268,7 +269,7 @@ impl Agent {
             }
             (Some(conversation), undecided) if undecided.is_none() || !conversation.is_missing() => {
                 said.evidence.extend(conversation.evidence(started_at_ms));
-                said.calls = conversation.calls(started_at_ms);
+                said.calls.extend(conversation.calls(started_at_ms));
                 let doubt = conversation.doubt().filter(|_| said.evidence.is_empty());
                 let unread =
                     doubt.into_iter().flat_map(|why| ["evidence", ACTIVITY].map(|field| gap(field, why.to_owned())));

@@ -53,6 +53,11 @@ impl Conversation {
     /// Reads what goes on now: what is new, or of a long transcript that is new itself the end.
     pub fn glance(&mut self, budget: &mut Budget, now: Moment) {
         self.main.glance(budget, now, &mut self.ledger);
+        if self.main.is_replaced() || self.inside.is_replaced() {
+            // Read anew, as by who looks for the first time: what was in it is counted no more, and nothing twice.
+            *self = Self::new(self.path().to_owned());
+            self.main.glance(budget, now, &mut self.ledger);
+        }
     }
 
     /// Looks further back in the end of a long transcript, as long as it shows nothing of a turn: its lines may be long.

@@ -76,6 +76,11 @@ impl Inside {
         self.threads.values().any(Thread::is_behind)
     }
 
+    /// Whether another one has taken the place of any of their transcripts.
+    pub fn is_replaced(&self) -> bool {
+        self.threads.values().any(Thread::is_replaced)
+    }
+
     /// How much is to be read until all of them are.
     pub fn behind(&self) -> u64 {
         self.threads.values().filter(|thread| thread.is_behind()).map(Thread::behind).fold(0, u64::saturating_add)

@@ -53,8 +53,13 @@ impl Claude {
         behind.sort_by_cached_key(|agent| agent.behind());
         behind.into_iter().for_each(|agent| agent.read_on(budget, now));
         let agents: Vec<_> = subjects.iter().map(|subject| self.agents.get(&root(subject)?)).collect();
-        let conversations = agents.iter().enumerate().filter_map(|(at, agent)| Some((at, (*agent)?.transcript()?)));
-        let shared = shared(subjects, conversations);
+        // By their ids: of one home a conversation may have transcripts in several folders.
+        let conversation = |agent: Option<&Agent>| {
+            let transcript = agent?.transcript()?;
+            Some((transcript.parent()?.parent()?.to_owned(), transcript.file_stem()?.to_owned()))
+        };
+        let all = agents.iter().enumerate().filter_map(|(at, agent)| Some((at, conversation(*agent)?)));
+        let shared = shared(subjects, all);
         let said = |(at, agent): (usize, &Option<&Agent>)| {
             let (why, started_at_ms) = (shared.get(&at).map(String::as_str), subjects[at].started_at_ms);
             agent.map_or_else(Testimony::default, |agent| agent.testimony(started_at_ms, why))

@@ -75,7 +75,7 @@ impl Scene {
             conversation: None,
             open: Vec::new(),
             children: vec![],
-            calls: None,
+            calls: vec![],
         });
     }
 
@@ -280,6 +280,35 @@ fn a_conversation_that_two_processes_are_in_is_shown_of_neither() {
     scene.session(8, &json!({"sessionId": "s-8"}));
     let said = scene.all();
     assert_eq!(said[0].usage.as_ref().unwrap().input_tokens, Some(9), "alone it is its own again");
+}
+
+#[test]
+fn a_conversation_is_one_in_whatever_folder_its_transcript_is() {
+    let mut scene = one();
+    scene.agent(8);
+    scene.session(7, &json!({"status": "busy"}));
+    scene.session(8, &json!({"status": "busy", "sessionId": "s-7", "cwd": "/w/other"}));
+    for transcript in [TRANSCRIPT, "projects/-w-other/s-7.jsonl"] {
+        scene.tell(transcript, 5, &[PROMPT, CALL]);
+    }
+    let said = scene.all();
+    assert!(said.iter().all(|said| said.usage.is_none()), "{said:?}");
+    assert_eq!(gaps(&said[0]), [("usage", "its conversation is that of process 8 too")]);
+}
+
+#[test]
+fn what_a_transcript_had_before_it_was_replaced_is_not_counted() {
+    let mut scene = one();
+    scene.session(7, &json!({"status": "busy"}));
+    scene.tell(TRANSCRIPT, 5, &[PROMPT, CALL]);
+    scene.tell("projects/-w-app/s-7/subagents/agent-a.jsonl", 6, &[PROMPT, &CALL.replace("m1", "m3")]);
+    assert_eq!(scene.look().usage.unwrap().input_tokens, Some(18));
+    fs::remove_file(scene.path(TRANSCRIPT)).unwrap();
+    scene.tell(TRANSCRIPT, 7, &[PROMPT, END]);
+    let input = |said: Testimony| said.usage.unwrap().input_tokens;
+    let replaced = input(scene.look_after(20));
+    scene.claude = Claude::default();
+    assert_eq!((replaced, input(scene.look())), (Some(10), Some(10)), "as by who looks for the first time");
 }
 
 #[test]

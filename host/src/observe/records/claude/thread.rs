@@ -34,6 +34,10 @@ pub struct Thread {
     progress: Result<Progress, Unreadable>,
     /// Whether all of it has been read once.
     through: bool,
+    /// Whether anything of it was read.
+    begun: bool,
+    /// Whether another one has taken its place since.
+    replaced: bool,
     /// The end of the transcript, until all of it has been read.
     end: Option<Recent>,
 }
@@ -44,7 +48,8 @@ impl Thread {
         let end = Some(Recent::new(transcript.clone(), PEEK, whose));
         let whole = Tail::new(transcript, Options { first: None, ..Options::default() });
         let (turn, sums) = (Turn::default(), Sums::default());
-        Self { whole, whose, turn, sums, progress: Ok(Progress::Behind), through: false, end }
+        let progress = Ok(Progress::Behind);
+        Self { whole, whose, turn, sums, progress, through: false, begun: false, replaced: false, end }
     }
 
     /// Where its transcript is.
@@ -77,6 +82,11 @@ impl Thread {
         self.progress == Ok(Progress::Behind)
     }
 
+    /// Whether another one has taken the transcript's place, or it was written anew: what it had cost stands in the ledger still.
+    pub fn is_replaced(&self) -> bool {
+        self.replaced
+    }
+
     /// Whether all of it has been read once: only then its sums are whole.
     pub fn is_through(&self) -> bool {
         self.through
@@ -105,9 +115,12 @@ impl Thread {
 
     /// Reads on from the beginning, and enters into the ledger what it has cost.
     pub fn read_on(&mut self, budget: &mut Budget, now: Moment, ledger: &mut Ledger) {
-        let Self { whole, whose, turn, sums, through, .. } = self;
+        let Self { whole, whose, turn, sums, through, begun, replaced, .. } = self;
         self.progress = whole.read(budget, now, |piece| match piece {
-            Piece::Restart => (*turn, *sums, *through) = (Turn::default(), Sums::default(), false),
+            Piece::Restart => {
+                *replaced |= std::mem::replace(begun, true);
+                (*turn, *sums, *through) = (Turn::default(), Sums::default(), false);
+            }
             Piece::Line(line) => match parse(line) {
                 Ok(line) => {
                     turn.take(&own(&line, *whose));

@@ -129,7 +129,7 @@ impl Turn {
 
 /// What all messages of a conversation have cost. Each of a message's blocks is a line that has the whole message's figures,
 /// as far as they were known then; one that is taken up repeats old messages; and the agent's own transcript may repeat those
-/// of the agents inside it. A message that a transcript has no more was paid for all the same.
+/// of the agents inside it.
 #[derive(Debug, Default)]
 pub struct Ledger {
     messages: HashMap<u64, Tokens>,

@@ -6,11 +6,11 @@ pub(super) mod rollout;
 use super::follow::Followed;
 use super::tail::first_line;
 use super::value::Id;
-use super::{Conversation, Records, Subject, Testimony, nothing_for, shared};
+use super::{Calls, Conversation, Records, Subject, Testimony, nothing_for, shared};
 use crate::clock::Moment;
 use crate::names::short_hash;
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
-use crate::observe::processes::OpenFiles;
+use crate::observe::processes::{OpenFiles, ProcessId};
 use rollout::{Head, Rollout};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub struct Codex {
     files: OpenFiles,
     rollouts: Followed<Rollout>,
     heads: HashMap<PathBuf, Head>,
+    /// Processes that run an agent's program, with a row or without.
+    programs: Vec<ProcessId>,
 }
 
 impl Records for Codex {
@@ -37,10 +39,17 @@ impl Records for Codex {
         kind == "codex"
     }
 
+    fn learn(&mut self, programs: &[ProcessId]) {
+        self.programs.clear();
+        self.programs.extend_from_slice(programs);
+    }
+
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.rollouts.begin();
-        let live = |id| subjects.iter().any(|agent| agent.processes.iter().any(|(own, _)| *own == id));
-        self.files.retain(live);
+        let is_agents = |id| subjects.iter().any(|agent| agent.processes.iter().any(|(own, _)| *own == id));
+        let others: Vec<_> =
+            self.programs.iter().copied().filter(|id| !subjects.is_empty() && !is_agents(*id)).collect();
+        self.files.retain(|id| is_agents(id) || others.contains(&id));
         if self.heads.len() > MOST_HEADS {
             self.heads.clear();
         }
@@ -49,6 +58,11 @@ impl Records for Codex {
             held.iter().enumerate().flat_map(|(at, held)| held.iter().flatten().map(move |path| (at, path.as_path())));
         for (at, why) in shared(subjects, all) {
             held[at] = Err(why);
+        }
+        for (path, other) in self.held_by_others(&others, now) {
+            for held in held.iter_mut().filter(|held| held.as_ref().is_ok_and(|held| held.contains(&path))) {
+                *held = Err(format!("its conversation is that of process {} too", other.pid));
+            }
         }
         let mut order: Vec<_> = (0..subjects.len()).collect();
         let behind = |at: &usize| held[*at].iter().flatten().map(|path| self.rollouts.behind(path)).sum::<u64>();
@@ -78,6 +92,7 @@ impl Codex {
         }
         let working = self.working(agent, &subagents, &held, now);
         let alone = held.len() == 1;
+        let calls = held.iter().filter_map(|(id, (path, _))| self.calls(id, path, now)).collect();
         let of = |(id, (path, head)): (String, (PathBuf, Head))| {
             let subagents = working.as_ref().map(|working| working.get(&id).copied().unwrap_or_default());
             let unread = |why: String| Conversation { unmeasured: nothing_for(&why), ..Conversation::default() };
@@ -87,7 +102,14 @@ impl Codex {
             }
             Conversation { id, started_at_ms: head.started_at_ms, ..said }
         };
-        Ok(Testimony { conversations: held.into_iter().map(of).collect(), ..Testimony::default() })
+        Ok(Testimony { conversations: held.into_iter().map(of).collect(), calls, ..Testimony::default() })
+    }
+
+    /// The calls of a conversation.
+    fn calls(&mut self, id: &str, path: &Path, now: Moment) -> Option<Calls> {
+        let rollout = self.rollouts.read(path, now).ok().filter(|rollout| rollout.whole)?;
+        let (open, last_ms) = rollout.parser.calls()?;
+        Some(Calls { conversation: id.to_owned(), open, last_ms })
     }
 
     /// How many of the subagents are at work for each of the conversations; `None`: not all of it is known.
@@ -166,22 +188,46 @@ impl Codex {
     fn held(&mut self, agent: &Subject, now: Moment) -> Result<BTreeSet<PathBuf>, String> {
         let mut held = BTreeSet::new();
         for (process, _) in &agent.processes {
-            let written = self.files.written_by(*process, now, is_rollout);
-            held.extend(written.map_err(|why| format!("its open files cannot be read: {why}"))?);
+            let written = self.files.written_by(*process, now, is_named_so);
+            let written = written.map_err(|why| format!("its open files cannot be read: {why}"))?;
+            for path in written {
+                match (is_in_place(&path) || self.head(&path).is_meta, has_ending(&path)) {
+                    (true, true) => _ = held.insert(path),
+                    (true, false) => return Err("its rollout was given another name while it is open".to_owned()),
+                    (false, _) => {}
+                }
+            }
         }
         Ok(held)
     }
+
+    /// The rollouts that programs hold open which are none of the agents'.
+    fn held_by_others(&mut self, others: &[ProcessId], now: Moment) -> Vec<(PathBuf, ProcessId)> {
+        let mut held = Vec::new();
+        for other in others {
+            // Of one that may not be looked at nothing is known.
+            let written = self.files.written_by(*other, now, is_named_so).unwrap_or_default();
+            held.extend(written.into_iter().map(|path| (path, *other)));
+        }
+        held
+    }
 }
 
-/// Whether it is `…/sessions/YYYY/MM/DD/rollout-….jsonl`, compressed or not.
-fn is_rollout(path: &Path) -> bool {
-    let mut parts = path.iter().rev().map(|part| part.to_str().unwrap_or_default());
-    let name = parts.next().unwrap_or_default();
+/// Whether it may be a rollout, by its name: also one that has got another ending, or is gone.
+fn is_named_so(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("rollout-") && name.contains(ENDINGS[0])
+}
+
+fn has_ending(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| ENDINGS.iter().any(|ending| path.ends_with(ending)))
+}
+
+/// Whether it is in a folder `…/sessions/YYYY/MM/DD`, where rollouts are unless a link leads somewhere else.
+fn is_in_place(path: &Path) -> bool {
+    let mut parts = path.iter().rev().skip(1).map(|part| part.to_str().unwrap_or_default());
     let numbers = parts.by_ref().take(3).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit())).count();
-    name.starts_with("rollout-")
-        && ENDINGS.iter().any(|ending| name.ends_with(ending))
-        && numbers == 3
-        && parts.next() == Some("sessions")
+    numbers == 3 && parts.next() == Some("sessions")
 }
 
 /// The id of a rollout's conversation, which ends the file's name: `rollout-2026-09-06T10-00-00-ID.jsonl`. A name of another
@@ -243,22 +289,22 @@ mod tests {
 
     #[test]
     fn a_rollout_is_known_by_its_path() {
-        for yes in [
-            "/home/me/.codex/sessions/2026/09/06/rollout-2026-09-06T10-00-00-u.jsonl",
-            "/x/sessions/2026/09/06/rollout-1.jsonl.zst",
-        ] {
-            assert!(is_rollout(Path::new(yes)), "{yes}");
+        let known =
+            |path: &str| (is_named_so(Path::new(path)), is_in_place(Path::new(path)), has_ending(Path::new(path)));
+        let day = "/home/me/.codex/sessions/2026/09/06";
+        for yes in
+            [&*format!("{day}/rollout-2026-09-06T10-00-00-u.jsonl"), "/x/sessions/2026/09/06/rollout-1.jsonl.zst"]
+        {
+            assert_eq!(known(yes), (true, true, true), "{yes}");
         }
-        for no in [
-            "/home/me/.codex/sessions/2026/09/06",
-            "/home/me/.codex/sessions/2026/09/06/notes.jsonl",
-            "/home/me/.codex/archive/2026/09/06/rollout-1.jsonl",
-            "/home/me/.codex/sessions/2026/september/06/rollout-1.jsonl",
-            "/home/me/.codex/sessions/2026/09/06/rollout-1.jsonl (deleted)",
-            "rollout-1.jsonl",
-            "/",
-        ] {
-            assert!(!is_rollout(Path::new(no)), "{no}");
+        for renamed in [format!("{day}/rollout-1.jsonl.old"), format!("{day}/rollout-1.jsonl (deleted)")] {
+            assert_eq!(known(&renamed), (true, true, false), "{renamed}");
+        }
+        for elsewhere in ["/real/2026/09/06/rollout-1.jsonl", "/x/sessions/2026/september/06/rollout-1.jsonl"] {
+            assert_eq!(known(elsewhere), (true, false, true), "{elsewhere}");
+        }
+        for no in [day, &format!("{day}/notes.jsonl"), "rollout-1.txt", "/"] {
+            assert!(!is_named_so(Path::new(no)), "{no}");
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Rollout {
     understood: bool,
     /// Whether anything was asked, said or done.
     touched: bool,
+    /// When its last line was written, Unix milliseconds.
+    last_ms: Option<u64>,
     /// Lines that were not understood.
     lost: u64,
 }
@@ -56,6 +58,7 @@ impl Parser for Rollout {
             // What came before was strange only as long as nothing else was known.
             self.statement = None;
         }
+        self.last_ms = time(&event).or(self.last_ms);
         self.touched |= !matches!(kind, "session_meta" | "turn_context");
         let payload = &event["payload"];
         match (kind, payload["type"].as_str()) {
@@ -78,6 +81,13 @@ impl Rollout {
     /// What it says of its turn.
     pub fn statement(&self) -> Option<&Evidence> {
         self.statement.as_ref()
+    }
+
+    /// The calls that have not come back, by their ids, and when its last line was written. `None`: where its turn began is not
+    /// read, there may be others.
+    pub(super) fn calls(&self) -> Option<(Vec<String>, u64)> {
+        let has_turn = self.statement.as_ref().is_some_and(|said| said.claim != Claim::Unknown);
+        self.last_ms.filter(|_| has_turn).map(|last_ms| (self.calls.ids(), last_ms))
     }
 
     /// Whether nothing was asked, said or done in what was read.
@@ -153,6 +163,8 @@ impl Rollout {
 /// What a rollout's first line says of its conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
+    /// Whether it is the first line of a rollout.
+    pub(super) is_meta: bool,
     /// Whether another conversation of the same process has started it.
     pub(super) is_subagent: bool,
     /// The id of the conversation that has started it.
@@ -171,6 +183,7 @@ impl Head {
         let subagent = &meta["payload"]["source"]["subagent"];
         let parent = subagent["thread_spawn"]["parent_thread_id"].as_str();
         Self {
+            is_meta: true,
             is_subagent: !subagent.is_null(),
             parent: parent.map(str::to_owned),
             started_at_ms: time(&meta["payload"]).or_else(|| time(&meta)),
@@ -240,6 +253,15 @@ mod tests {
             tool(&[STARTED, CALL, custom, &custom.replace("_call\"", "_call_output\"")]),
             Some("shell".to_owned())
         );
+    }
+
+    #[test]
+    fn which_calls_have_come_back_is_known_since_the_turn_began() {
+        let calls = |lines: &[&str]| rollout(lines).calls();
+        assert_eq!(calls(&[META, CALL]), None);
+        assert_eq!(calls(&[STARTED, CALL]), Some((vec!["c1".to_owned()], BEGIN_MS + 2000)));
+        assert_eq!(calls(&[STARTED, CALL, OUTPUT]), Some((vec![], BEGIN_MS + 3000)));
+        assert_eq!(calls(&[STARTED, CALL, ABORTED]), Some((vec![], BEGIN_MS + 4000)));
     }
 
     #[test]
@@ -326,13 +348,14 @@ mod tests {
         let spawned = r#"{"subagent":{"thread_spawn":{"parent_thread_id":"p","depth":1}}}"#;
         let subagent = META.replace(r#""cli""#, spawned);
         let of = |parent: Option<&str>| Head {
+            is_meta: true,
             is_subagent: true,
             parent: parent.map(str::to_owned),
             started_at_ms: Some(BEGIN_MS),
         };
         assert_eq!(head(&subagent), of(Some("p")));
         assert_eq!(head(&META.replace(r#""cli""#, r#"{"subagent":"review"}"#)), of(None));
-        assert_eq!(head(META), Head { started_at_ms: Some(BEGIN_MS), ..Head::default() });
+        assert_eq!(head(META), Head { is_meta: true, started_at_ms: Some(BEGIN_MS), ..Head::default() });
         let earlier = META.replace(r#""id":"u""#, r#""timestamp":"2026-09-06T09:00:00Z""#);
         assert_eq!(
             head(&earlier).started_at_ms,

@@ -93,7 +93,7 @@ impl Records for Copilot {
         }
         let live = |id: &ProcessId| subjects.iter().any(|agent| agent.processes.iter().any(|(own, _)| own == id));
         self.locked.retain(|id, _| live(id));
-        let mut sessions: Vec<_> = subjects.iter().map(|agent| self.session(agent, now)).collect();
+        let mut sessions: Vec<_> = subjects.iter().map(|agent| agent.sees(self.session(agent, now)?)).collect();
         let all = sessions.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_deref().ok()?)));
         for (at, why) in shared(subjects, all) {
             sessions[at] = Err(why);

@@ -38,7 +38,8 @@ impl Records for Cursor {
         self.transcripts.begin();
         self.places.begin();
         let ids = told_conversations(subjects, conversation, UNTOLD);
-        let found: Vec<_> = subjects.iter().zip(ids).map(|(agent, id)| self.transcript_of(agent, &id?, now)).collect();
+        let found: Vec<_> =
+            subjects.iter().zip(ids).map(|(agent, id)| agent.sees(self.transcript_of(agent, &id?, now)?)).collect();
         let mut order: Vec<_> = (0..subjects.len()).collect();
         order.sort_by_cached_key(|at| found[*at].as_ref().map_or(0, |path| self.transcripts.behind(path)));
         let mut said = vec![Testimony::default(); subjects.len()];

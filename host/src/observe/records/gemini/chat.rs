@@ -4,10 +4,10 @@
 //! may have ended, a tool may run, or a person may be asked.
 
 use crate::observe::facts::{Claim, Evidence, Source, Usage};
-use crate::observe::records::NO_APPROVALS;
 use crate::observe::records::event::{Open, time};
 use crate::observe::records::follow::Parser;
 use crate::observe::records::value::{Figure, NoFigure, count, json, object, text, without, word};
+use crate::observe::records::{Calls, NO_APPROVALS};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -29,6 +29,8 @@ pub struct Chat {
     older: Option<Tokens>,
     recent: VecDeque<(String, Tokens)>,
     calls: Open,
+    /// When a call came back last, or was asked for something else, Unix milliseconds.
+    answered_ms: Option<u64>,
     /// Lines or messages that were not understood, or not all of them.
     lost: u64,
 }
@@ -104,6 +106,13 @@ impl Chat {
         (usage != Usage::default()).then_some(usage)
     }
 
+    /// The calls of its last answer. They are written down when they come back, or with what is asked next: nothing else tells
+    /// that one has.
+    pub fn calls(&self) -> Option<Calls> {
+        let conversation = self.session.clone()?;
+        Some(Calls { conversation, open: self.calls.ids(), last_ms: self.answered_ms? })
+    }
+
     fn message(&mut self, message: &Value) {
         let Some(id) = message["id"].as_str() else { return };
         self.begun = None;
@@ -118,6 +127,7 @@ impl Chat {
                     at_ms,
                 };
                 self.begun = time(message).map(begun);
+                self.answered_ms = self.answered_ms.max(time(message));
             }
             Some("gemini") => self.answer(id, message),
             _ => {}
@@ -134,8 +144,11 @@ impl Chat {
             else {
                 continue;
             };
-            if let Some(at_ms) = time(call).or_else(|| time(message)).filter(|_| !ENDS.contains(&status)) {
-                self.calls.begin(id, name, at_ms);
+            let at_ms = time(call).or_else(|| time(message));
+            match at_ms {
+                _ if ENDS.contains(&status) => self.answered_ms = self.answered_ms.max(at_ms),
+                Some(at_ms) => self.calls.begin(id, name, at_ms),
+                None => {}
             }
         }
         let tokens = match Tokens::of(&message["tokens"]) {
@@ -274,6 +287,20 @@ mod tests {
         }
         assert_eq!(tool(&[running.clone(), message("2", "user", &json!({}))]), None);
         assert_eq!(chat(&[running]).usage(|at_ms| at_ms > BEGIN_MS + 1000), None, "one of an earlier life");
+    }
+
+    #[test]
+    fn a_call_has_come_back_when_it_has_a_result_or_something_else_is_asked() {
+        let calls =
+            |lines: &[Value]| chat(&[&[header()], lines].concat()).calls().map(|calls| (calls.open, calls.last_ms));
+        let (running, used) = (message("1", "gemini", &call("executing")), message("1", "gemini", &used(1, 0, 1)));
+        assert_eq!(calls(&[running.clone(), used.clone()]), None, "an answer tells nothing of them");
+        for end in ENDS {
+            assert_eq!(calls(&[used.clone(), message("1", "gemini", &call(end))]), Some((vec![], BEGIN_MS + 1000)));
+        }
+        let asked = message("0", "user", &json!({}));
+        assert_eq!(calls(&[running.clone(), asked.clone()]), Some((vec![], BEGIN_MS)));
+        assert_eq!(calls(&[asked, running]), Some((vec!["c".to_owned()], BEGIN_MS)));
     }
 
     #[test]

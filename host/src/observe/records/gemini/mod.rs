@@ -46,7 +46,8 @@ impl Records for Gemini {
         self.growing.begin();
         self.chats.begin();
         let told = told_conversations(subjects, |agent| Id::new(agent.conversation.as_ref()?), UNTOLD);
-        let chats: Vec<_> = subjects.iter().zip(told).map(|(agent, id)| self.chat_of(agent, &id?, now)).collect();
+        let chats: Vec<_> =
+            subjects.iter().zip(told).map(|(agent, id)| agent.sees(self.chat_of(agent, &id?, now)?)).collect();
         let is_read = |path: &PathBuf| chats.iter().any(|chat| chat.as_ref() == Ok(path));
         self.rewritten.retain(|path, _| is_read(path));
         let mut order: Vec<_> = (0..subjects.len()).collect();
@@ -87,7 +88,8 @@ impl Gemini {
         if evidence.is_empty() && unmeasured.iter().all(|gap| gap.field != "evidence") {
             unmeasured.push(Gap::by_design("evidence", "Gemini does not record where a turn ends"));
         }
-        Ok(Testimony { evidence, usage: chat.usage(|at_ms| agent.ran_at(at_ms)), unmeasured, ..Testimony::default() })
+        let (usage, calls) = (chat.usage(|at_ms| agent.ran_at(at_ms)), chat.calls().into_iter().collect());
+        Ok(Testimony { evidence, usage, unmeasured, calls, ..Testimony::default() })
     }
 }
 

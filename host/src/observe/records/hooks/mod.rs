@@ -49,6 +49,8 @@ pub struct Hooks {
     notes: HashMap<OsString, (Stamp, Option<Note>)>,
     /// Processes that run an agent's program, with a row or without.
     programs: HashSet<ProcessId>,
+    /// Processes that a note names and that were agents once: whoever they have started does not speak for those above them.
+    agents: HashSet<ProcessId>,
     /// Why the folder cannot be read, or not all of it.
     failure: Option<String>,
 }
@@ -77,8 +79,8 @@ impl Stamp {
 impl Hooks {
     /// A reader of the notes below the state directory `state`, of agents on this `machine`.
     pub fn new(state: &Path, machine: Machine) -> Self {
-        let (notes, programs) = (HashMap::new(), HashSet::new());
-        Self { folder: state.join(FOLDER), machine, read: None, notes, programs, failure: None }
+        let (notes, programs, agents) = (HashMap::new(), HashSet::new(), HashSet::new());
+        Self { folder: state.join(FOLDER), machine, read: None, notes, programs, agents, failure: None }
     }
 
     /// Reads what has changed.
@@ -106,7 +108,8 @@ impl Hooks {
 
     /// Which row a note belongs to. A sender that is gone may have been an agent that had none.
     fn owner(&self, note: &Note, whose: &HashMap<ProcessId, usize>) -> Option<usize> {
-        let is_agent = |id: &ProcessId| whose.contains_key(id) || self.programs.contains(id);
+        let is_agent =
+            |id: &ProcessId| whose.contains_key(id) || self.programs.contains(id) || self.agents.contains(id);
         let decides = |id: &&ProcessId| is_agent(id) || (note.sender == Some(**id) && !may_live(**id));
         whose.get(note.ancestors.iter().find(decides)?).copied()
     }
@@ -120,6 +123,15 @@ impl Hooks {
         let of_this_machine = notes.filter(|note| note.machine == self.machine);
         let owned = of_this_machine.filter_map(|note| Some((self.owner(note, &whose)?, note)));
         owned.filter(|(n, note)| may_send(&subjects[*n].kind, &note.kind)).collect()
+    }
+
+    /// Whether a shell, or an interpreter, was an agent or only ran a hook cannot be seen any more once it is gone.
+    fn remember_agents(&mut self, subjects: &[&Subject]) {
+        let own = subjects.iter().flat_map(|subject| subject.processes.iter().map(|(id, _)| *id));
+        let live: HashSet<ProcessId> = own.chain(self.programs.iter().copied()).collect();
+        let named =
+            self.notes.values().filter_map(|(_, note)| note.as_ref()).flat_map(|note| note.ancestors.iter().copied());
+        self.agents = named.filter(|id| live.contains(id) || self.agents.contains(id)).collect();
     }
 
     /// Without a folder no agent has sent anything yet, which is no failure.
@@ -160,9 +172,10 @@ impl Records for Hooks {
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
         self.refresh(now);
+        self.remember_agents(subjects);
         let mut found = vec![Testimony::default(); subjects.len()];
         for (n, note) in self.owned(subjects) {
-            let said = evidence(note, subjects[n].calls.as_ref());
+            let said = evidence(note, &subjects[n].calls);
             match &note.conversation {
                 Some(id) if subjects[n].open.contains(id) => found[n].conversations.push(Conversation {
                     id: id.clone(),
@@ -205,8 +218,8 @@ fn may_send(agent: &str, events: &str) -> bool {
 
 /// What a note says: since when it is so, and the last that was heard. A question that the transcript shows to be over is asked
 /// no more: a permission that is denied sends no event.
-pub(super) fn evidence(note: &Note, calls: Option<&Calls>) -> Vec<Evidence> {
-    let calls = calls.filter(|calls| note.conversation.as_deref() == Some(&calls.conversation));
+pub(super) fn evidence(note: &Note, calls: &[Calls]) -> Vec<Evidence> {
+    let calls = calls.iter().find(|calls| note.conversation.as_deref() == Some(&calls.conversation));
     let mut asked = note.open.questions.iter().filter(|asked| !calls.is_some_and(|calls| is_over(asked, calls)));
     let (first, last) = match asked.next() {
         Some(first) => (first, asked.next_back().unwrap_or(first)),

@@ -40,7 +40,7 @@ fn subject(kind: &str, pids: &[u32]) -> Subject {
         conversation: None,
         open: Vec::new(),
         children: vec![],
-        calls: None,
+        calls: vec![],
     }
 }
 
@@ -284,4 +284,37 @@ fn evidence_has_the_events_word_and_time() {
     let asked = evidence(Claim::Waiting, "PermissionRequest", Some("permission: Bash"), 1234);
     assert_eq!(found[0].evidence, [asked]);
     assert_eq!(found[1].evidence, [evidence(Claim::Unknown, "session.status frobnicating", None, 5)]);
+}
+
+#[test]
+fn an_agent_that_looks_like_a_shell_speaks_for_nobody_else_when_it_has_ended() {
+    let mut desk = Desk::new();
+    let (inner, outer) = (subject("claude", &[99]), subject("claude", &[42]));
+    desk.send("claude", event("PermissionRequest", "inner"), 1, &[99, 42]);
+    assert_eq!(desk.hear(&[inner, outer.clone()]), [vec!["PermissionRequest".to_owned()], vec![]]);
+    assert_eq!(desk.hear(std::slice::from_ref(&outer)), [Vec::<String>::new()]);
+    for note in fs::read_dir(desk.folder()).unwrap() {
+        fs::remove_file(note.unwrap().path()).unwrap();
+    }
+    desk.hear(&[outer]);
+    assert!(desk.reader.agents.is_empty(), "whom no note names is forgotten");
+}
+
+#[test]
+fn a_question_ends_with_its_own_call_in_its_own_conversation() {
+    let desk = Desk::new();
+    let asks = Event { call: Some("c1".to_owned()), ..event("PermissionRequest", "mine") };
+    desk.send("codex", asks, 1000, &[42]);
+    let file = fs::read_dir(desk.folder()).unwrap().next().unwrap().unwrap();
+    let note = read_note(&file.path()).unwrap();
+    let calls = |conversation: &str, open: &[&str], last_ms| Calls {
+        conversation: conversation.to_owned(),
+        open: open.iter().map(ToString::to_string).collect(),
+        last_ms,
+    };
+    let other = calls("other", &[], 2000);
+    let waits = |mine: Calls| !evidence(&note, &[other.clone(), mine]).is_empty();
+    assert!(waits(calls("mine", &["c1"], 2000)) && waits(calls("mine", &[], 500)));
+    assert!(!waits(calls("mine", &["c2"], 2000)));
+    assert!(!evidence(&note, &[other]).is_empty());
 }

@@ -124,7 +124,7 @@ impl Records for Qwen {
         self.chats.begin();
         let live = |id: &ProcessId| subjects.iter().any(|subject| subject.processes.iter().any(|(own, _)| own == id));
         self.registered.retain(|id, _| live(id));
-        let mut chats: Vec<_> = subjects.iter().map(|agent| self.chat(agent, now)).collect();
+        let mut chats: Vec<_> = subjects.iter().map(|agent| agent.sees(self.chat(agent, now)?)).collect();
         let all = chats.iter().enumerate().filter_map(|(at, path)| Some((at, path.as_deref().ok()?)));
         for (at, why) in shared(subjects, all) {
             chats[at] = Err(why);

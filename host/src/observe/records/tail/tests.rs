@@ -298,6 +298,20 @@ fn what_unpacks_to_much_costs_no_more_than_the_budget_and_is_given_up() {
 }
 
 #[test]
+fn who_does_not_grow_is_kept_ready_for_a_while_only() {
+    let mut scene = zst();
+    scene.write(packed(b"one\n"));
+    assert_eq!((scene.read(), scene.tail.unpack.is_some()), (Ok(Progress::Read), true));
+    scene.now.steady += UNPACKED_FOR / 2;
+    assert_eq!((scene.read(), scene.tail.unpack.is_some()), (Ok(Progress::Unchanged), true));
+    scene.now.steady += UNPACKED_FOR;
+    assert_eq!((scene.read(), scene.tail.unpack.is_some()), (Ok(Progress::Unchanged), false));
+    scene.append(packed(b"two\n"));
+    assert_eq!((scene.read(), scene.text()), (Ok(Progress::Read), vec!["one", "two"]));
+    assert_eq!(scene.restarts, 2);
+}
+
+#[test]
 fn what_cannot_be_unpacked_is_not_tried_again_before_it_changes() {
     let mut scene = zst();
     scene.write("{\"type\":\"session_meta\"}\n");
