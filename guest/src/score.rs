@@ -45,7 +45,7 @@ fn status(agent: &Agent, finding: &Finding<'_>, sheet: &Sheet) -> Status {
         Status::Offline
     } else if agent.process == ProcessState::Unreadable {
         Status::Unknown
-    } else if known.activity == Activity::Stalled || sheet.worst.is_some() {
+    } else if matches!(known.activity, Activity::Stalled | Activity::Dead) || sheet.worst.is_some() {
         Status::Degraded
     } else if known.activity == Activity::Unknown || !understood {
         Status::Unknown

@@ -134,6 +134,8 @@ fn urgency_of(verdict: &AgentVerdict) -> Option<Urgency> {
         (Status::Failed, _) => Some(Urgency::Failed),
         (_, Activity::WaitingForInput) => Some(Urgency::Waits),
         (_, Activity::Stalled) => Some(Urgency::Stalled),
+        // It is started again by itself.
+        (_, Activity::Dead) => None,
         (Status::Degraded, _) => Some(Urgency::Degraded),
         _ => None,
     }

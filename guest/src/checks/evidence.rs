@@ -20,6 +20,9 @@ impl Checker<'_> {
         let over = matches!(self.agent.process, ProcessState::Gone | ProcessState::Zombie);
         if self.known.failed {
             self.sheet.add(&EXIT, ALL_POINTS, failure(), format_args!("{}", self.known.why));
+        } else if self.known.activity == Activity::Dead {
+            // It is started again by itself.
+            self.sheet.add(&EXIT, ALL_POINTS / 2, warning(None), format_args!("{}", self.known.why));
         } else if over {
             self.sheet.passed += 1;
         }

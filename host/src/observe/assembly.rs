@@ -1,11 +1,12 @@
 //! Puts sessions, agents and figures together.
 
-use super::census::{Census, Known};
+use super::census::{Census, Known, NO_KIND};
 use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
 use super::processes::{Details, Process, ProcessId, Program, Reading};
 use super::records::{Child, Conversation, Subject, Testimony};
 use super::roster::{Declared, DeclaredSession, Place};
+use super::runs;
 use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -155,6 +156,9 @@ impl Sessions {
             if let Some(reading) = row.root.and_then(|_| readings.next()) {
                 measured(&mut row.agent, reading);
             }
+            if matches!(row.agent.process, ProcessState::Gone | ProcessState::Zombie) {
+                row.agent.evidence.extend(row.agent.run.and_then(|run| runs::end(&run, now_ms)));
+            }
             if let Some(root) = row.root.filter(|root| hosts.contains(root)) {
                 row.agent.counters = row.agent.counters.map(|counters| Counters { shared: true, ..counters });
                 shared.insert(root, (row.agent.process, row.agent.counters));
@@ -253,7 +257,7 @@ fn declared_row(Place { session, agent: declared, known, state, note, run }: Pla
     agent.run = run;
     agent.specialization = declared.specialization;
     agent.process = state;
-    if declared.run.is_some_and(|record| !record.running) {
+    if declared.run.as_ref().is_some_and(|record| !record.running) {
         // Its keeper has seen its end, also where nothing is to be seen of its process from here.
         agent.exit_code = run.and_then(|run| run.exit_code);
         agent.process = ProcessState::Gone;
@@ -261,6 +265,12 @@ fn declared_row(Place { session, agent: declared, known, state, note, run }: Pla
     agent.unmeasured.extend(note.map(|reason| gap("process", reason)));
     if let Some(known) = &known {
         describe(&mut agent, known);
+    }
+    if agent.kind == NO_KIND
+        && let Some(kind) = declared.run.and_then(|record| record.kind)
+    {
+        // What it runs can be seen only while it does.
+        agent.kind = kind;
     }
     agent.created_at_ms = agent.created_at_ms.or(declared.declared_at_ms);
     Row { session: session.to_string(), root: known.map(|known| known.id), host: None, agent }
@@ -282,7 +292,7 @@ fn blank(id: String, name: String) -> Agent {
         id,
         name,
         specialization: None,
-        kind: "process".to_owned(),
+        kind: NO_KIND.to_owned(),
         created_at_ms: None,
         process_id: None,
         terminal: None,

@@ -101,8 +101,16 @@ pub struct Run {
     pub exit_code: Option<i32>,
     /// When it last ended, Unix milliseconds.
     pub ended_at_ms: Option<u64>,
+    /// The number of the signal by which that end was asked for, where it was.
+    pub request: Option<i32>,
     /// When it is to be started again, Unix milliseconds; `None` where it runs, or nobody will.
     pub next_start_at_ms: Option<u64>,
+    /// How many restarts there were in a row, the one to come included.
+    pub restarts_in_a_row: u32,
+    /// How many there may be; `None`: it is not started again.
+    pub max_restarts: Option<u32>,
+    /// Whether it is not known to have ended.
+    pub running: bool,
 }
 
 /// A terminal program and its own name for the tab or pane.

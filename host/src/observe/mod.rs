@@ -11,6 +11,7 @@ mod ids;
 pub mod processes;
 pub mod records;
 pub mod roster;
+mod runs;
 mod seats;
 pub mod sessions;
 mod table;

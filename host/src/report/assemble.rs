@@ -107,7 +107,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), |verdict| dated(activity(verdict), fact)),
         work: fact.usage.as_ref().map(work),
-        run: fact.run.map(|run| RunReport::new(run, facts.now_ms)),
+        run: fact.run.map(RunReport::new),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
             status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),
