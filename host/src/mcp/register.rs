@@ -4,7 +4,8 @@ use super::arguments::parse;
 use super::server::{Done, Server, client};
 use super::tools::Tool;
 use crate::names::{AgentName, SessionId};
-use crate::registering::{self, Declaration};
+use crate::registering::{self, Declaration, Withdrawn};
+use crate::report::clean;
 use crate::store::audit::Outcome;
 use rmcp::model::JsonObject;
 use rmcp::{RoleServer, service::RequestContext};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegisterArguments {
-    /// The session it belongs to; it is made if there is none.
-    session_id: SessionId,
+    /// The session it belongs to: its id, or its name where that is unique; it is made if there is none.
+    session_id: String,
     /// The agent's name, its own within the session.
     agent_name: AgentName,
     /// What it is for.
@@ -51,8 +52,8 @@ pub struct Registered {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnregisterArguments {
-    /// The session it belongs to.
-    session_id: SessionId,
+    /// The session it belongs to: its id, or its name where that is unique.
+    session_id: String,
     /// The agent's name.
     agent_name: AgentName,
 }
@@ -62,8 +63,12 @@ pub struct UnregisterArguments {
 pub struct Unregistered {
     /// It is registered no more.
     success: bool,
+    /// Its session.
+    session_id: SessionId,
     /// Whether it was registered before.
     removed: bool,
+    /// Where it was not: which agents are; else null.
+    note: Option<String>,
 }
 
 pub(super) async fn register(
@@ -75,9 +80,9 @@ pub(super) async fn register(
         Ok(arguments) => arguments,
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
-    let session = Some(arguments.session_id.to_string());
+    let asked = Some(clean(&arguments.session_id));
     let declaration = Declaration {
-        session_id: arguments.session_id.clone(),
+        session: arguments.session_id,
         agent_name: arguments.agent_name,
         specialization: arguments.specialization,
         process_id: arguments.process_id,
@@ -86,21 +91,22 @@ pub(super) async fn register(
         registered_by: client(context),
     };
     let service = Arc::clone(&server.service);
-    let done = tokio::task::spawn_blocking(move || registering::register(service.setup(), declaration));
+    let done =
+        tokio::task::spawn_blocking(move || registering::register(service.setup(), service.rosters(), declaration));
     let done = done.await;
     server.service.renew();
     match done {
         Ok(Ok(done)) => Done::structured(
-            session,
+            Some(done.session_id.to_string()),
             &Registered {
                 success: true,
-                session_id: arguments.session_id,
-                agent_id: done.agent_id,
-                replaced: done.replaced,
+                session_id: done.session_id,
+                agent_id: done.registered.agent_id,
+                replaced: done.registered.replaced,
             },
         ),
-        Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
-        Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
+        Ok(Err(error)) => Done::failed(error.outcome(), asked, error.to_string()),
+        Err(error) => Done::failed(Outcome::Failed, asked, error.to_string()),
     }
 }
 
@@ -109,16 +115,19 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
         Ok(arguments) => arguments,
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
-    let session = Some(arguments.session_id.to_string());
+    let asked = Some(clean(&arguments.session_id));
     let service = Arc::clone(&server.service);
     let done = tokio::task::spawn_blocking(move || {
-        service.setup().store.unregister(&arguments.session_id, &arguments.agent_name)
+        registering::unregister(service.setup(), service.rosters(), &arguments.session_id, &arguments.agent_name)
     });
     let done = done.await;
     server.service.renew();
     match done {
-        Ok(Ok(removed)) => Done::structured(session, &Unregistered { success: true, removed }),
-        Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
-        Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
+        Ok(Ok(Withdrawn { session_id, missing: note })) => Done::structured(
+            Some(session_id.to_string()),
+            &Unregistered { success: true, session_id, removed: note.is_none(), note },
+        ),
+        Ok(Err(error)) => Done::failed(error.outcome(), asked, error.to_string()),
+        Err(error) => Done::failed(Outcome::Failed, asked, error.to_string()),
     }
 }
