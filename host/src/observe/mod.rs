@@ -106,6 +106,11 @@ impl<T: ProcessTable> Observer<T> {
         &self.sources
     }
 
+    /// What can be read of what agents say of themselves, and of which kinds.
+    pub fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
     /// The process table, for what it can say besides the sessions.
     pub fn table(&self) -> &T {
         &self.table

@@ -38,7 +38,7 @@ pub use qwen::Qwen;
 use super::facts::{Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program};
 use crate::clock::Moment;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
@@ -168,8 +168,18 @@ fn nothing_for(why: &str) -> Vec<Gap> {
 
 /// A reader of records.
 pub trait Records: Debug + Send {
+    /// The kinds of agents whose records it can read.
+    fn kinds(&self) -> Vec<&'static str>;
+
+    /// What of them, for people.
+    fn what(&self) -> &'static str {
+        "activity and work"
+    }
+
     /// Whether it reads the records of this kind.
-    fn reads(&self, kind: &str) -> bool;
+    fn reads(&self, kind: &str) -> bool {
+        self.kinds().contains(&kind)
+    }
 
     /// Learns, before it reads, which processes run an agent's program. Those that are none of the agents' speak for none.
     fn learn(&mut self, _programs: &[ProcessId]) {}
@@ -192,6 +202,15 @@ impl Readers {
     /// These readers.
     pub fn new(readers: Vec<Box<dyn Records>>) -> Self {
         Self(readers)
+    }
+
+    /// What can be read, and of which kinds of agents, by name.
+    pub fn scope(&self) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+        let mut scope: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for reader in &self.0 {
+            scope.entry(reader.what()).or_default().extend(reader.kinds());
+        }
+        scope
     }
 
     /// What all of them find of the agents that live, by root. Also where there is nobody, so that readers can forget.

@@ -33,8 +33,8 @@ pub struct Codex {
 }
 
 impl Records for Codex {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "codex"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["codex"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {

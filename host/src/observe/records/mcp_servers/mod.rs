@@ -39,6 +39,14 @@ struct Configured {
 }
 
 impl Records for McpServers {
+    fn kinds(&self) -> Vec<&'static str> {
+        places::kinds().collect()
+    }
+
+    fn what(&self) -> &'static str {
+        "MCP servers"
+    }
+
     fn reads(&self, kind: &str) -> bool {
         places::is_known(kind)
     }
