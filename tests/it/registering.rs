@@ -49,7 +49,10 @@ fn a_registered_agent_that_ends_is_dead_and_stays_listed() {
     assert_eq!(world.run(&["register", "--session", "s", "--name", "it", "--pid", &pid]).code, Some(0));
     drop(idle);
     let ran = world.run(&["status", "s", "--json"]);
-    assert_eq!((ran.code, &agent(&ran.json(), "it")["status"]), (Some(1), &"FAILED".into()));
+    let report = ran.json();
+    assert_eq!((ran.code, &agent(&report, "it")["status"]), (Some(1), &"FAILED".into()));
+    let action = report["attention"][0]["action"].as_str().unwrap();
+    assert!(action.ends_with("or remove it: headcount unregister --session s --name it"), "{action}");
 }
 
 #[test]

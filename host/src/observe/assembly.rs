@@ -1,7 +1,7 @@
 //! Puts sessions, agents and figures together.
 
 use super::census::{Census, Known, NO_KIND};
-use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState, Usage};
+use super::facts::{Agent, Counters, Gap, Metrics, Origin, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
 use super::processes::{Details, Process, ProcessId, Program, Reading};
 use super::records::{Child, Conversation, Subject, Testimony};
@@ -247,6 +247,7 @@ fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, hel
     agent.created_at_ms = conversation.started_at_ms.max(row.agent.created_at_ms);
     agent.terminal.clone_from(&row.agent.terminal);
     agent.process = ProcessState::NotLocal;
+    agent.origin = Origin::Conversation;
     agent.unmeasured.push(gap("process", format!("its processes are shared: see {id}")));
     take_up(&mut agent, conversation);
     Row { session: row.session.clone(), root: None, host: Some(host), agent }
@@ -255,6 +256,8 @@ fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, hel
 fn declared_row(Place { session, agent: declared, known, state, note, run }: Place) -> Row {
     let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
     agent.run = run;
+    // Only the registry knows when.
+    agent.origin = if declared.declared_at_ms.is_some() { Origin::Registered } else { Origin::Declared };
     agent.specialization = declared.specialization;
     agent.process = state;
     if declared.run.as_ref().is_some_and(|record| !record.running) {
@@ -304,6 +307,7 @@ fn blank(id: String, name: String) -> Agent {
         usage: None,
         evidence: Vec::new(),
         unmeasured: Vec::new(),
+        origin: Default::default(),
         run: None,
     }
 }

@@ -77,9 +77,26 @@ pub struct Agent {
     /// What could not be measured, and why.
     #[serde(default)]
     pub unmeasured: Vec<Gap>,
+    /// How it is known of. No policy sees it.
+    #[serde(skip)]
+    pub origin: Origin,
     /// What is recorded of it, where `headcount run` started it. No policy sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
+}
+
+/// How an agent is known of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// Its process was found.
+    #[default]
+    Found,
+    /// It is one of several conversations of a process.
+    Conversation,
+    /// A roster names it.
+    Declared,
+    /// It was registered, by hand, by an orchestrator or by `headcount run`.
+    Registered,
 }
 
 impl Agent {

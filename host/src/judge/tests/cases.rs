@@ -101,6 +101,7 @@ fn agent(of: &native::Agent) -> Agent {
             .iter()
             .map(|gap| facts::Gap { field: gap.field.clone().into(), reason: gap.reason.clone() })
             .collect(),
+        origin: Default::default(),
         run: None,
     }
 }
