@@ -1,6 +1,7 @@
 //! What an agent does, by the best evidence there is.
 //!
-//! The order of evidence: the process itself (an agent whose process has ended is dead, whatever its records say); then
+//! The order of evidence: the process itself (an agent whose process has ended is dead, whatever its records say; what comes of
+//! it says whoever stands by the process); then
 //! what the agent's own record or a hook says; then its transcript; then an upstream; then what its processes use.
 //! Within one rank the newest statement counts. No event tells of an interruption, so an event from before the end of a turn
 //! in the transcript counts no more. Waiting does not expire; work that is claimed but not to be seen for
@@ -16,6 +17,12 @@ use crate::settings::Settings;
 use crate::text::{Clean, Span};
 use crate::{Activity, Agent, Claim, Evidence, ProcessState, Source, Trend};
 
+/// The word for an end that is made good by whoever has seen it.
+const STARTS_AGAIN: &str = "starts again";
+
+/// The words of those who stand by an agent for its end. Others of the same rank are guesses, as from a terminal's title.
+const ENDS: [&str; 4] = ["ended", "ended on request", STARTS_AGAIN, "gave up"];
+
 /// What is known of an agent, and the statement that nobody understands, if it is the newest.
 pub(crate) struct Finding<'a> {
     /// What follows from everything but unknown words.
@@ -30,7 +37,8 @@ pub(crate) struct State<'a> {
     pub(crate) since_ms: Option<u64>,
     pub(crate) decided_by: Source,
     pub(crate) inferred: bool,
-    /// The agent has ended badly, by its own account or its process's.
+    /// The agent has ended badly, by its own account or its process's. One that is started again by itself is dead meanwhile,
+    /// but has not failed.
     pub(crate) failed: bool,
 }
 
@@ -65,7 +73,7 @@ pub(crate) enum Why<'a> {
 
 /// Finds out what `agent` does at `now_ms`.
 pub(crate) fn find<'a>(agent: &'a Agent, now_ms: u64, settings: &Settings) -> Finding<'a> {
-    if let Some(known) = ended(agent) {
+    if let Some(known) = ended(agent, now_ms) {
         return Finding { known, unknown_word: None };
     }
     let turn_end = turn_end(agent, now_ms);
@@ -107,18 +115,36 @@ fn rank(source: Source) -> u8 {
 }
 
 /// The state of an agent whose process has ended.
-fn ended<'a>(agent: &Agent) -> Option<State<'a>> {
+fn ended(agent: &Agent, now_ms: u64) -> Option<State<'_>> {
     let zombie = agent.process == ProcessState::Zombie;
     let gone = agent.process == ProcessState::Gone;
-    let failed = agent.exit_code != Some(0);
-    (zombie || gone).then_some(State {
-        activity: if failed { Activity::Dead } else { Activity::Finished },
-        why: Why::Ended { zombie, exit_code: agent.exit_code },
-        since_ms: None,
+    let seen = witnessed(agent);
+    let well = match seen {
+        Some(evidence) => evidence.claim == Claim::Finished,
+        None => agent.exit_code == Some(0),
+    };
+    let mends_itself = seen.is_some_and(|evidence| evidence.word == STARTS_AGAIN);
+    (zombie || gone).then(|| State {
+        activity: if well { Activity::Finished } else { Activity::Dead },
+        why: match seen.filter(|evidence| evidence.detail.is_some()) {
+            Some(evidence) => Why::Detail(evidence),
+            None => Why::Ended { zombie, exit_code: agent.exit_code },
+        },
+        since_ms: seen.map(|evidence| evidence.at_ms.min(now_ms)),
         decided_by: Source::Process,
         inferred: false,
-        failed,
+        failed: !well && !mends_itself,
     })
+}
+
+/// What whoever stands by an agent says of its end: whether that was asked for, and what comes of it.
+fn witnessed(agent: &Agent) -> Option<&Evidence> {
+    let is_end = |evidence: &&Evidence| {
+        evidence.source == Source::Process
+            && matches!(evidence.claim, Claim::Finished | Claim::Failed)
+            && ENDS.contains(&evidence.word.as_str())
+    };
+    agent.evidence.iter().filter(is_end).max_by_key(|evidence| evidence.at_ms)
 }
 
 /// The state that follows from `newest`, the statement that decides.

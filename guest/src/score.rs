@@ -1,6 +1,6 @@
 //! One agent's verdict: its status and score, from what is known of it and what the checks found.
 
-use crate::activity::{Finding, find};
+use crate::activity::{Finding, Why, find};
 use crate::checks::{Failure, Sheet, check};
 use crate::settings::Settings;
 use crate::{Activity, Agent, AgentVerdict, ProcessState, Status};
@@ -9,6 +9,8 @@ use crate::{Activity, Agent, AgentVerdict, ProcessState, Status};
 pub(crate) struct Assessment {
     pub(crate) verdict: AgentVerdict,
     pub(crate) worst: Option<Failure>,
+    /// Whether a signal has stopped it.
+    pub(crate) stopped: bool,
 }
 
 /// Judges one agent.
@@ -20,6 +22,7 @@ pub(crate) fn assess(agent: &Agent, now_ms: u64, settings: &Settings) -> Assessm
     let sheet = check(agent, &finding, now_ms, settings);
     let status = status(agent, &finding, &sheet);
     let Finding { known, unknown_word } = finding;
+    let stopped = matches!(known.why, Why::Stopped);
     let shown = unknown_word.map_or(known, |word| crate::activity::unknown(agent, word, now_ms));
     let verdict = AgentVerdict {
         activity: shown.activity,
@@ -32,7 +35,7 @@ pub(crate) fn assess(agent: &Agent, now_ms: u64, settings: &Settings) -> Assessm
         checks_passed: sheet.passed,
         checks: sheet.listed,
     };
-    Assessment { verdict, worst: sheet.worst }
+    Assessment { verdict, worst: sheet.worst, stopped }
 }
 
 /// Failed, then over, then unreadable, then with problems, then not understood; else active.
@@ -45,7 +48,7 @@ fn status(agent: &Agent, finding: &Finding<'_>, sheet: &Sheet) -> Status {
         Status::Offline
     } else if agent.process == ProcessState::Unreadable {
         Status::Unknown
-    } else if known.activity == Activity::Stalled || sheet.worst.is_some() {
+    } else if matches!(known.activity, Activity::Stalled | Activity::Dead) || sheet.worst.is_some() {
         Status::Degraded
     } else if known.activity == Activity::Unknown || !understood {
         Status::Unknown

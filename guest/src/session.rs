@@ -1,6 +1,6 @@
 //! The session's verdict: its agents', their sums, its health and who needs somebody.
 
-use crate::checks::{STALLED, WAITING_TOO_LONG};
+use crate::checks::{STALLED, STOPPED, WAITING_TOO_LONG};
 use crate::score::{Assessment, assess};
 use crate::settings::Settings;
 use crate::text::Clean;
@@ -61,21 +61,28 @@ fn score(agents: &[AgentVerdict]) -> u8 {
 
 /// The session's own checks: how many passed, and those that did not.
 fn checks(totals: &Totals, sources: &[SourceState], settings: &Settings) -> (u32, Vec<Check>) {
-    let present = present(totals);
-    let failed = share("failed-share", "failed", totals.failed, present, settings.failed_share);
-    let degraded = share("degraded-share", "are degraded", totals.degraded, present, settings.degraded_share);
+    let share = |name, are, part, limit| share(name, are, part, totals, limit);
+    let failed = share("failed-share", "failed", totals.failed, settings.failed_share);
+    let degraded = share("degraded-share", "are degraded", totals.degraded, settings.degraded_share);
     let made = [failed, degraded, source_errors(sources)];
     let all = made.len();
     let listed: Vec<_> = made.into_iter().flatten().collect();
     (u32::try_from(all - listed.len()).unwrap_or_default(), listed)
 }
 
-/// A check that fails when `part` of `whole` is above `limit` percent, and warns when there is any.
-fn share(name: &str, are: &str, part: u32, whole: u32, limit: u64) -> Option<Check> {
+/// A check that fails when `part` of those that are there is above `limit` percent, and warns when there is any. The limit is
+/// told only where it decides.
+fn share(name: &str, are: &str, part: u32, totals: &Totals, limit: u64) -> Option<Check> {
+    let whole = present(totals);
+    let exceeds = exceeds(part, whole, limit);
+    let notes =
+        [(totals.offline > 0).then(|| "of those not offline".to_owned()), exceeds.then(|| format!("limit {limit} %"))];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     (part > 0).then(|| Check {
         name: name.to_owned(),
-        outcome: if exceeds(part, whole, limit) { Outcome::Fail } else { Outcome::Warn },
-        detail: format!("{part} of {whole} agents {are} (limit {limit} %)"),
+        outcome: if exceeds { Outcome::Fail } else { Outcome::Warn },
+        detail: format!("{part} of {whole} agents {are}{notes}"),
         value: Some(f64::from(part) * 100.0 / f64::from(whole)),
         limit: Some(limit as f64),
     })
@@ -134,13 +141,15 @@ fn urgency_of(verdict: &AgentVerdict) -> Option<Urgency> {
         (Status::Failed, _) => Some(Urgency::Failed),
         (_, Activity::WaitingForInput) => Some(Urgency::Waits),
         (_, Activity::Stalled) => Some(Urgency::Stalled),
+        // It is started again by itself.
+        (_, Activity::Dead) => None,
         (Status::Degraded, _) => Some(Urgency::Degraded),
         _ => None,
     }
 }
 
 /// What somebody should know of an agent, and do.
-fn need(Assessment { verdict, worst }: &Assessment) -> (String, &'static str) {
+fn need(&Assessment { ref verdict, worst, stopped }: &Assessment) -> (String, &'static str) {
     let failure =
         worst.and_then(|worst| Some((worst.rule, verdict.checks.get(worst.index)?.detail.get(..worst.said)?)));
     match (verdict.status, verdict.activity, failure) {
@@ -149,7 +158,9 @@ fn need(Assessment { verdict, worst }: &Assessment) -> (String, &'static str) {
             ("waits for input".to_owned(), WAITING_TOO_LONG.action)
         }
         (_, Activity::WaitingForInput, _) => (format!("waits for input: {}", verdict.reason), WAITING_TOO_LONG.action),
-        (_, Activity::Stalled, _) => (format!("stalled: {}", verdict.reason), STALLED.action),
+        (_, Activity::Stalled, _) => {
+            (format!("stalled: {}", verdict.reason), if stopped { STOPPED } else { STALLED.action })
+        }
         (_, _, Some((rule, detail))) => (format!("{}: {detail}", rule.name), rule.action),
         (_, _, None) => (verdict.reason.clone(), STALLED.action),
     }

@@ -105,6 +105,7 @@ fn agent(a: &native::Agent) -> Agent {
         usage: None,
         evidence: a.evidence.iter().map(evidence).collect(),
         unmeasured: vec![],
+        origin: Default::default(),
         run: None,
     }
 }

@@ -1,7 +1,6 @@
 //! The `headcount` program: parse, telemetry, run, exit code.
 
-use clap::Parser as _;
-use headcount::cli::{Cli, ERROR, USAGE, hook_event};
+use headcount::cli::{ERROR, Invocation, USAGE, hook_event};
 use headcount::config::command_line;
 use headcount::hooks;
 use std::io::IsTerminal as _;
@@ -9,7 +8,8 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    if let Some(event) = hook_event(&command_line()) {
+    let command_line = command_line();
+    if let Some(event) = hook_event(&command_line) {
         // An agent waits for this. Only who asks for a log gets one.
         if let Ok(filter) = EnvFilter::try_from_default_env() {
             start_log(filter);
@@ -17,8 +17,8 @@ fn main() -> ExitCode {
         hooks::receive(event);
         return ExitCode::SUCCESS;
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let invocation = match Invocation::parse(&command_line) {
+        Ok(invocation) => invocation,
         Err(error) => {
             // Help and version are no errors and go to stdout; clap sees to both.
             let _ = error.print();
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         }
     };
     start_log(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off")));
-    match cli.run() {
+    match invocation.run() {
         Ok(code) => code,
         Err(error) => {
             // Each error says by itself what is wrong; its sources would say it again.

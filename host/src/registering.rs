@@ -1,17 +1,25 @@
-//! Declaring an agent, as the command line and MCP clients do it alike.
+//! Declaring an agent, and the session that is meant by it, as the command line and MCP clients do it alike.
 
-use crate::names::{AgentName, SessionId};
+use crate::monitor::Find;
+use crate::names::{AgentName, BadName, SessionId};
+use crate::observe::KindError;
 use crate::observe::processes::Sampler;
 use crate::setup::Setup;
 use crate::store::StoreError;
+use crate::store::audit::Outcome;
 use crate::store::registry::{Registered, RegisteredProcess, Registration};
-use std::path::Path;
+use crate::text::clean;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// So many names are told of those that there are.
+const NAMED: usize = 8;
 
 /// What is declared.
 #[derive(Debug, Clone)]
 pub struct Declaration {
-    /// The session it belongs to.
-    pub session_id: SessionId,
+    /// The session it belongs to: an id, or a name that exactly one session has.
+    pub session: String,
     /// The agent's name.
     pub agent_name: AgentName,
     /// What it is for.
@@ -26,9 +34,41 @@ pub struct Declaration {
     pub registered_by: String,
 }
 
+/// What became of a declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// The session that the agent belongs to.
+    pub session_id: SessionId,
+    /// The agent's id, and whether its name was declared before.
+    pub registered: Registered,
+}
+
+/// What became of one that was to be withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdrawn {
+    /// The session that was meant.
+    pub session_id: SessionId,
+    /// Why nothing was withdrawn, and what could be; `None`: it is declared no more.
+    pub missing: Option<String>,
+}
+
 /// Why an agent cannot be declared.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
+    /// No session has this name, and none can have it as its id.
+    #[error("{0}; nor is any session named so")]
+    NoSession(BadName),
+    /// Several sessions have this name.
+    #[error("several sessions are named `{asked}`; name one by its id: {}", ids.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        asked: String,
+        /// Their ids.
+        ids: Vec<String>,
+    },
+    /// A configured kind of agent cannot be used.
+    #[error(transparent)]
+    Kind(#[from] KindError),
     /// No process has this id.
     #[error(
         "no process {0} runs here: give the id of a living one, or none for an agent that has no process on this machine"
@@ -45,17 +85,29 @@ pub enum RegisterError {
     Store(#[from] StoreError),
 }
 
+impl RegisterError {
+    /// What the audit log calls it.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::NoSession(_) => Outcome::Invalid,
+            Self::Ambiguous { .. } => Outcome::NotFound,
+            _ => Outcome::Failed,
+        }
+    }
+}
+
 /// Declares an agent; its process is pinned by its whole identity, so that a later one with its pid is not taken for it.
 ///
 /// # Errors
-/// When the process does not exist or the registry cannot be written.
-pub fn register(setup: &Setup, what: Declaration) -> Result<Registered, RegisterError> {
+/// When the session is none or several, the process does not exist or the registry cannot be written.
+pub fn register(setup: &Setup, rosters: &[PathBuf], what: Declaration) -> Result<Declared, RegisterError> {
     if let Some(path) = what.root_path.as_ref().filter(|path| !Path::new(path).is_absolute()) {
         return Err(RegisterError::RelativePath(path.clone()));
     }
+    let session_id = session(setup, rosters, &what.session)?;
     let process = what.process_id.map(|pid| identify(setup.sampler(), pid)).transpose()?;
-    Ok(setup.store.register(&Registration {
-        session_id: what.session_id,
+    let registered = setup.store.register(&Registration {
+        session_id: session_id.clone(),
         session_name: what.session_name,
         root_path: what.root_path,
         agent_name: what.agent_name,
@@ -64,7 +116,62 @@ pub fn register(setup: &Setup, what: Declaration) -> Result<Registered, Register
         owner: setup.user.clone(),
         registered_by: what.registered_by,
         registered_at_ms: setup.clock.now().unix_ms,
-    })?)
+    })?;
+    Ok(Declared { session_id, registered })
+}
+
+/// Withdraws the declaration of an agent.
+///
+/// # Errors
+/// When the session is none or several, or the registry cannot be written.
+pub fn unregister(
+    setup: &Setup,
+    rosters: &[PathBuf],
+    asked: &str,
+    agent: &AgentName,
+) -> Result<Withdrawn, RegisterError> {
+    let session_id = session(setup, rosters, asked)?;
+    let removed = setup.store.unregister(&session_id, agent)?;
+    let missing = (!removed).then(|| Ok::<_, StoreError>(missing(&session_id, agent, &setup.store.list()?)));
+    Ok(Withdrawn { session_id, missing: missing.transpose()? })
+}
+
+/// The session that is meant by `asked`: an existing one's id, or a name that exactly one has; else a new one with this id.
+/// `rosters` are files that declare sessions beside those that are configured.
+///
+/// # Errors
+/// When several have the name, or none has it and it is no id.
+pub fn session(setup: &Setup, rosters: &[PathBuf], asked: &str) -> Result<SessionId, RegisterError> {
+    let id = SessionId::parse(asked);
+    // An id comes before any name: then nothing is to be looked for. What cannot be read here is told by whoever writes it.
+    let registered = setup.store.list().unwrap_or_default();
+    if let Some(known) = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id)) {
+        return Ok(known.clone());
+    }
+    let sessions = setup.sessions(rosters)?;
+    match Find::among(&sessions, |session| session, asked) {
+        Find::One(one) => SessionId::parse(&one.id).map_err(RegisterError::NoSession),
+        Find::None => id.map_err(RegisterError::NoSession),
+        Find::Several(ids) => {
+            Err(RegisterError::Ambiguous { asked: clean(asked), ids: ids.into_iter().map(str::to_owned).collect() })
+        }
+    }
+}
+
+/// That nobody of this name is declared, and who is.
+fn missing(session: &SessionId, agent: &AgentName, registered: &[Registration]) -> String {
+    let listed = |names: BTreeSet<&str>| {
+        let more = if names.len() > NAMED { ", …" } else { "" };
+        format!("{}{more}", names.into_iter().take(NAMED).collect::<Vec<_>>().join(", "))
+    };
+    let here = registered.iter().filter(|other| other.session_id == *session);
+    let here: BTreeSet<&str> = here.map(|other| other.agent_name.as_str()).collect();
+    let there = match registered {
+        _ if !here.is_empty() => format!("it has {}", listed(here)),
+        [] => "nobody is registered".to_owned(),
+        others => format!("others have: {}", listed(others.iter().map(|other| other.session_id.as_str()).collect())),
+    };
+    format!("session {session} has no registered agent {agent}; {there}")
 }
 
 fn identify(mut sampler: Sampler, pid: u32) -> Result<RegisteredProcess, RegisterError> {

@@ -6,6 +6,7 @@ use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
+use crate::observe::facts::Session;
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
 use crate::observe::records::hooks::Hooks;
@@ -150,12 +151,27 @@ impl Setup {
     /// # Errors
     /// When a configured kind of agent cannot be used.
     pub fn observer(&self, rosters: Rosters) -> Result<Observer, KindError> {
+        let sampler = self.sampler();
+        let readers = readers(sampler.machine(), &self.dirs.state);
+        self.observing(sampler, rosters, readers)
+    }
+
+    /// The sessions that there are, by one look that measures nothing over time and reads no agent's records; with those
+    /// that these roster files declare.
+    ///
+    /// # Errors
+    /// When a configured kind of agent cannot be used.
+    pub fn sessions(&self, rosters: &[PathBuf]) -> Result<Vec<Session>, KindError> {
+        let rosters = Rosters { files: rosters.to_vec(), given: None };
+        let mut observer = self.observing(self.sampler(), rosters, Readers::default())?;
+        Ok(observer.observe().into_iter().map(|snapshot| snapshot.session).collect())
+    }
+
+    fn observing(&self, sampler: Sampler, rosters: Rosters, readers: Readers) -> Result<Observer, KindError> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
-        let sampler = self.sampler();
-        let readers = readers(sampler.machine(), &self.dirs.state);
         Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
     }
 

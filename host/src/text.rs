@@ -1,5 +1,8 @@
 //! Text that comes from agents is hostile: it may hold escape sequences, fake right-to-left order, or megabytes.
 
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
 /// The longest text that a report passes on, in characters.
 pub const MAX: usize = 256;
 
@@ -27,6 +30,27 @@ pub fn clean(text: &str) -> String {
         out.push(c);
     }
     out
+}
+
+/// How long something still takes, as people say it: `40 ms`, `4 s`, `12 min`, `3 h`; never less than it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait(pub Duration);
+
+impl Display for Wait {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let ms = self.0.as_millis();
+        match ms.div_ceil(1000) {
+            _ if ms < 1000 => write!(to, "{ms} ms"),
+            s if s < 120 => write!(to, "{s} s"),
+            s if s < 7200 => write!(to, "{} min", s.div_ceil(60)),
+            s => write!(to, "{} h", s.div_ceil(3600)),
+        }
+    }
+}
+
+/// How a process ended, in words; `code` is its exit code, or minus the signal's number.
+pub fn ending(code: i32) -> String {
+    if code < 0 { format!("signal {}", code.unsigned_abs()) } else { format!("exit code {code}") }
 }
 
 /// Drops the body of an escape sequence (ECMA-48): CSI to its final byte, strings (OSC, DCS, SOS, PM, APC) to BEL or ST.

@@ -1,7 +1,7 @@
 //! Waiting until somebody in a session needs somebody, as the command line and MCP clients do it alike.
 
 use crate::monitor::{Ended, Following, Monitor, Seen, Sight, Tick};
-use crate::observe::facts::Agent;
+use crate::observe::facts::{Agent, Origin};
 use crate::query::{self, QueryError};
 use crate::report::{AttentionReport, Mark, Need, SessionHealth, word};
 use schemars::JsonSchema;
@@ -54,6 +54,8 @@ pub struct Waited {
     pub attention: AttentionReport,
     /// Whether nobody needed anybody in all that time.
     pub timed_out: bool,
+    /// How many need somebody whom the mark knew of already: they are not among `needs`.
+    pub still: usize,
     /// Whether the session has ended: none of its agents is left, and nobody declares it.
     pub session_ended: bool,
 }
@@ -106,6 +108,10 @@ impl Waiting {
         let before = &self.last.facts.agents;
         let newly = seen.standing().left_since(self.last.standing()).into_iter().map(|need| {
             let agent = before.iter().find(|agent| Some(&agent.id) == need.agent_id.as_ref());
+            let mut need = need;
+            if let Some(agent) = agent {
+                need.why = format!("{}: {}", need.why, why_left(agent, seen));
+            }
             Missing { process: agent.and_then(process), need, looks: 0 }
         });
         self.missing.extend(newly);
@@ -138,7 +144,9 @@ impl Waiting {
     }
 
     fn answer(&self, needs: Vec<Need>, timed_out: bool, session_ended: bool) -> Waited {
-        Waited { attention: self.last.standing().attention(needs), timed_out, session_ended }
+        let standing = self.last.standing();
+        let still = standing.pressing().iter().filter(|need| !needs.contains(need)).count();
+        Waited { attention: standing.attention(needs), timed_out, still, session_ended }
     }
 }
 
@@ -158,7 +166,11 @@ impl Waited {
         let mut text = format!("Session {session_id}: {}. {said}\n", word(session_health));
         for need in needs {
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "! {}: {}. {}", who(need), need.why, need.action);
+            let _ = writeln!(text, "! {}: {}. {}", need.who(), need.why, need.action);
+        }
+        if !self.session_ended && self.still > 0 {
+            let need = if self.still == 1 { "needs" } else { "need" };
+            let _ = writeln!(text, "{} still {need} attention since before.", self.still);
         }
         if !self.session_ended {
             let _ = writeln!(text, "To wait for what begins after this, give {since} {mark}");
@@ -167,12 +179,13 @@ impl Waited {
     }
 }
 
-/// Whom a need is about, in words.
-fn who(need: &Need) -> String {
-    match (&need.agent_id, &need.agent_name) {
-        (Some(id), Some(name)) => format!("{id} ({name})"),
-        (Some(id), None) => id.clone(),
-        (None, _) => "session".to_owned(),
+/// Why an agent is there no more. A conversation of which the process is still there was closed.
+fn why_left(agent: &Agent, seen: &Seen) -> &'static str {
+    let host = |other: &&Agent| agent.id.strip_prefix(other.id.as_str()).is_some_and(|rest| rest.starts_with('-'));
+    match agent.origin {
+        Origin::Conversation if seen.facts.agents.iter().any(|other| host(&other)) => "its conversation is closed",
+        Origin::Found | Origin::Conversation => "its process has ended",
+        Origin::Declared | Origin::Registered => "it is declared no more",
     }
 }
 

@@ -221,6 +221,7 @@ fn the_command_waits_as_the_tool_does() {
     let nothing = finish(wait(&world, &roster, &["--timeout", "1s", "--since", mark]));
     assert_eq!(nothing.code, Some(1), "another process knows by the mark: {nothing:#?}");
     assert!(nothing.stdout.contains("nobody has come to need attention"), "{}", nothing.stdout);
+    assert!(nothing.stdout.contains("\n1 still needs attention since before.\n"), "{}", nothing.stdout);
     let now = finish(wait(&world, &roster, &[]));
     assert!(now.code == Some(0) && now.stdout.contains("! writer") && now.stdout.contains(mark), "{now:#?}");
     assert_eq!(finish(wait(&world, Path::new("/dev/null"), &[])).code, Some(2), "no such session");

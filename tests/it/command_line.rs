@@ -30,6 +30,27 @@ fn shells_complete_every_command() {
 }
 
 #[test]
+fn what_the_program_starts_itself_as_is_neither_completed_nor_suggested() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = world.run(&["completions", shell]).stdout;
+        for word in ["stand-in", "compile-policy", "keep", "anchor"] {
+            assert!(!script.contains(word), "{shell}: {word}");
+        }
+    }
+    for mistyped in ["stag", "kep", "ancor", "stand"] {
+        let ran = world.run(&[mistyped]);
+        assert_eq!(ran.code, Some(64), "{mistyped}");
+        for word in ["'stage'", "'keep'", "'anchor'", "'stand-in'"] {
+            assert!(!ran.stderr.contains(word), "{}", ran.stderr);
+        }
+    }
+    let ran = world.run(&["wait", "s", "--timeout", "5"]);
+    assert_eq!(ran.code, Some(64));
+    assert!(ran.stderr.contains("5 has no unit; write 5s or 5m"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_sound_configuration_is_called_so() {
     let world = World::new();
     assert_eq!(world.run(&["config", "check"]).code, Some(0), "none at all is sound");
@@ -110,4 +131,27 @@ fn the_doctor_looks_at_every_part() {
     let broken = |f: &Value| f["part"] == "state" && f["works"] == false;
     assert_eq!(sick.code, Some(1));
     assert!(sick.json()["findings"].as_array().unwrap().iter().any(broken), "{}", sick.stdout);
+}
+
+#[test]
+fn the_doctor_says_what_is_read_and_which_agents_could_tell() {
+    let world = World::new();
+    let hooks = || {
+        let findings = world.run(&["doctor", "--json"]).json()["findings"].as_array().unwrap().clone();
+        let of = |part: &str, name: &str| {
+            let found = findings.iter().find(|found| found["part"] == part && found["name"] == name);
+            found.map(|found| found["detail"].as_str().unwrap().to_owned())
+        };
+        let read = of("agents", "what is read").unwrap();
+        for part in
+            ["activity and work of aider, claude", "goose", "MCP servers of ", "events, where hooks are installed, of "]
+        {
+            assert!(read.contains(part), "{part} in {read}");
+        }
+        of("hooks", "cursor")
+    };
+    std::fs::create_dir(world.path(".cursor")).unwrap();
+    assert!(hooks().unwrap().starts_with("not installed; `headcount hook install cursor`"));
+    assert_eq!(world.run(&["hook", "install", "cursor"]).code, Some(0));
+    assert_eq!(hooks().as_deref(), Some("installed"));
 }

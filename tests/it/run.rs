@@ -102,7 +102,8 @@ fn it_ends_as_the_agent_does_and_how_is_recorded() {
     for (script, code, signal, status, reason) in [
         ("exit 0", Some(0), None, "OFFLINE", "ended with exit code 0"),
         ("exit 3", Some(3), None, "FAILED", "ended with exit code 3"),
-        ("kill -TERM $$", None, Some(15), "FAILED", "ended by signal 15"),
+        ("kill -TERM $$", None, Some(15), "OFFLINE", "ended on request (signal 15)"),
+        ("exit 130", Some(130), None, "OFFLINE", "ended on request (signal 2)"),
         ("kill -KILL $$", None, Some(9), "FAILED", "ended by signal 9"),
     ] {
         let mut run = Running::start(command(&world, &["--specialization", "tests"], script));
@@ -112,6 +113,7 @@ fn it_ends_as_the_agent_does_and_how_is_recorded() {
         assert_eq!((&found["status"], &found["activity"]["reason"]), (&status.into(), &reason.into()), "{found:#}");
         assert_eq!(found["run"]["last_exit"]["code"], json!(code));
         assert_eq!(found["run"]["last_exit"]["signal"], json!(signal));
+        assert_eq!(found["activity"]["since"], found["run"]["last_exit"]["at"], "{found:#}");
         assert_eq!(found["specialization"], "tests");
         assert_eq!(found["metrics"]["unmeasured"], json!({}), "{found:#}");
     }
@@ -255,11 +257,16 @@ fn who_fails_is_started_again_and_not_for_ever() {
     let found = it(&world);
     assert_eq!((&found["status"], &found["run"]["restarts"]), (&"FAILED".into(), &2.into()));
     let table = world.run(&["status", "s"]).stdout;
-    assert!(table.contains("ended with exit code 3; restarted 2 times, last exit code 3"), "{table}");
+    assert!(
+        table.contains("gave up after 2 restarts; exit code 3") && table.contains(" → read its last output"),
+        "{table}"
+    );
     for script in ["echo . >>ends; exit 0", "echo . >>ends; kill -TERM $$"] {
         Running::start(command(&world, &options, script)).end();
     }
     assert_eq!(lines(&world, "ends"), 2, "who ends well, or was asked to, has not failed");
+    let ran = self::run(&world, &options, "exit 3");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), ""), "only in a terminal is said what is waited for");
 }
 
 #[test]
@@ -269,17 +276,38 @@ fn while_it_waits_to_be_started_again_that_is_said() {
     let mut run = Running::start(command(&world, &options, "echo . >>starts; exit 3"));
     until("it waits", || world.run(&["status", "s"]).code == Some(1) && !it(&world)["run"]["next_start_at"].is_null());
     let found = it(&world);
-    assert_eq!((&found["status"], &found["activity"]["state"]), (&"FAILED".into(), &"dead".into()), "{found:#}");
+    assert_eq!((&found["status"], &found["activity"]["state"]), (&"DEGRADED".into(), &"dead".into()), "{found:#}");
     let table = world.run(&["status", "s"]).stdout;
-    assert!(
-        table.contains("ended with exit code 3; starts again in 59m") || table.contains("starts again in 1h"),
-        "{table}"
-    );
+    assert!(table.contains("exit code 3; starts again in 60 min (restart 1 of 5)"), "{table}");
+    assert!(!table.contains('!'), "it mends itself: {table}");
+    assert_eq!(world.run(&["status", "s", "--attention"]).code, Some(0));
     let second = self::run(&world, &[], "exit 0");
     assert_eq!(second.code, Some(64), "its name is kept: {}", second.stderr);
     send(run.pid(), Signal::SIGTERM);
     assert_eq!(run.end().signal(), Some(15));
-    assert_eq!((it(&world)["run"]["next_start_at"].is_null(), lines(&world, "starts")), (true, 1));
+    let found = it(&world);
+    assert_eq!((found["run"]["next_start_at"].is_null(), lines(&world, "starts")), (true, 1));
+    assert_eq!(
+        (&found["status"], &found["activity"]["reason"]),
+        (&"OFFLINE".into(), &"ended on request (signal 15)".into())
+    );
+}
+
+#[test]
+fn who_was_asked_to_end_has_not_failed() {
+    let world = World::new();
+    let script = "trap 'exit 4' TERM; echo $$ >pid.new; mv pid.new pid; while :; do sleep 0.02; done";
+    let mut run = Running::start(command(&world, &["--restart", "on-failure"], script));
+    pid_in(&world, "pid");
+    send(run.pid(), Signal::SIGTERM);
+    assert_eq!(run.end().code(), Some(4));
+    let ran = world.run(&["status", "s", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let report = ran.json();
+    let found = agent(&report, "it");
+    assert_eq!((&found["status"], &found["activity"]["state"]), (&"OFFLINE".into(), &"finished".into()), "{found:#}");
+    assert_eq!(found["activity"]["reason"], "ended on request (signal 15)");
+    assert_eq!(report["attention"], json!([]));
 }
 
 #[test]
@@ -375,8 +403,13 @@ fn a_name_and_a_session_need_not_be_chosen() {
     for name in ["claude", "claude-2"] {
         assert_eq!(agent(session, name)["kind"], "claude");
     }
+    let id = session["session_id"].as_str().unwrap();
     fs::write(project.join("end"), "").unwrap();
     assert_eq!((first.end().code(), second.end().code()), (Some(0), Some(0)));
+    let ended = world.run(&["status", id, "--json"]).json();
+    for name in ["claude", "claude-2"] {
+        assert_eq!(agent(&ended, name)["kind"], "claude", "it stays what it was");
+    }
 }
 
 #[test]

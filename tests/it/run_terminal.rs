@@ -200,7 +200,8 @@ fn all_that_is_written_before_the_end_is_shown() {
 #[test]
 fn control_c_reaches_the_agent() {
     let world = World::new();
-    let mut terminal = Terminal::run(&world, &shell("trap 'echo caught; exit 5' INT; echo ready; cat"));
+    let mut terminal =
+        Terminal::run(&world, &shell("trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.02; done"));
     terminal.until_shows("ready");
     terminal.type_in("\u{3}");
     terminal.until_shows("caught");
@@ -255,9 +256,11 @@ fn it_is_started_again_in_the_same_terminal_and_control_c_gives_up() {
     until("it waits", || {
         !terminal.is_raw() && world.state().join("headcount.db").exists() && terminal.text().contains("enough\r\n")
     });
+    terminal.until_shows("headcount: exit code 3; starts again in 60 min (Ctrl-C ends)\r\n");
     terminal.type_in("\u{3}");
     assert_eq!(terminal.end().signal(), Some(2));
     assert_eq!(it(&world)["run"]["last_exit"]["code"], 3);
+    assert_eq!(it(&world)["activity"]["reason"], "ended on request (signal 2)");
 
     let options = ["--restart", "on-failure", "--backoff", "20ms", "--max-restarts", "1"];
     let mut terminal = Terminal::run(&world, &[&options[..], &script].concat());

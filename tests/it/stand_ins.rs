@@ -46,6 +46,32 @@ fn a_stopped_agent_is_stalled() {
 }
 
 #[test]
+fn a_stopped_agent_is_named_alike_everywhere_and_what_to_do_can_be_typed() {
+    let world = World::new();
+    let stand_in = stand_in(Behaviour::Stopped);
+    let pid = stand_in.pid();
+    let args = [
+        "register",
+        "--session",
+        "stopped-one",
+        "--name",
+        "it",
+        "--pid",
+        &pid.to_string(),
+        "--specialization",
+        "tests",
+    ];
+    assert_eq!(world.run(&args).code, Some(0));
+    let action = format!("fg in its terminal, or kill -CONT {pid}");
+    for command in [&["status", "stopped-one"][..], &["status", "stopped-one", "--attention"], &["wait", "stopped-one"]]
+    {
+        let said = world.run(command).stdout;
+        let line = said.lines().find(|line| line.trim_start().starts_with("! ")).unwrap_or_else(|| panic!("{said}"));
+        assert!(line.contains(&format!("! it (tests) {pid}")) && line.contains(&action), "{line}");
+    }
+}
+
+#[test]
 fn an_agent_that_crashed_has_failed_with_its_exit_code() {
     let (code, agent) = said_of(Behaviour::Crashing);
     assert_eq!((code, &agent["status"], &agent["activity"]["state"]), (Some(1), &"FAILED".into(), &"dead".into()));

@@ -46,6 +46,28 @@ fn an_exit_code_tells_the_end() {
 }
 
 #[test]
+fn who_stands_by_an_agent_tells_what_comes_of_its_end() {
+    let told = |code, claim, word, detail| Agent {
+        evidence: vec![said(OwnRecord, Working, "busy", 0), said_more(Process, claim, word, detail, 5000)],
+        ..ended("a", ProcessState::Gone, Some(code))
+    };
+    let asked = "ended on request (signal 2)";
+    assert_eq!(
+        shown(&told(4, Finished, "ended on request", asked)),
+        is(Activity::Finished, asked, 5000, Process, false)
+    );
+    let again = "exit code 4; starts again in 4 s (restart 2 of 5)";
+    let agent = told(4, Failed, STARTS_AGAIN, again);
+    assert_eq!(shown(&agent), is(Activity::Dead, again, 5000, Process, false));
+    assert!(!find(&agent, NOW, &Settings::default()).known.failed, "it mends itself");
+    let agent = told(4, Failed, "gave up", "gave up after 5 restarts; exit code 4");
+    assert!(find(&agent, NOW, &Settings::default()).known.failed);
+    let plain =
+        Agent { evidence: vec![said(Process, Failed, "ended", 5000)], ..ended("a", ProcessState::Gone, Some(3)) };
+    assert_eq!(shown(&plain), is(Activity::Dead, "ended with exit code 3", 5000, Process, false));
+}
+
+#[test]
 fn an_exit_code_of_a_living_process_counts_for_nothing() {
     let agent = Agent { exit_code: Some(1), ..agent("a") };
     assert_eq!(shown(&agent).0, Activity::Working);

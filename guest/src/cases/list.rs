@@ -24,6 +24,10 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         })
     };
     let permission = |age_ms| said_more(OwnRecord, Waiting, "waiting", "permission prompt", age_ms);
+    let witnessed = |code, end: Evidence| Agent {
+        evidence: vec![said(OwnRecord, Working, "busy", 1000), end],
+        ..ended("a", ProcessState::Gone, code)
+    };
     let runaway = |claim, word| {
         with("a", &|it| {
             it.evidence = vec![said(OwnRecord, claim, word, 30 * MINUTE)];
@@ -53,6 +57,35 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
                 Metrics { processes: Some(1), cpu_percent: Some(3.0), memory_bytes: Some(20 << 20), ..no_metrics() };
             agent
         }),
+        one(
+            "ended on request",
+            witnessed(Some(-2), said_more(Process, Finished, "ended on request", "ended on request (signal 2)", 5000)),
+        ),
+        one(
+            "asked to end, with an exit code of its own",
+            witnessed(Some(4), said_more(Process, Finished, "ended on request", "ended on request (signal 15)", 5000)),
+        ),
+        one(
+            "starts again by itself",
+            witnessed(
+                Some(4),
+                said_more(Process, Failed, "starts again", "exit code 4; starts again in 4 s (restart 2 of 5)", 5000),
+            ),
+        ),
+        one(
+            "given up",
+            witnessed(Some(4), said_more(Process, Failed, "gave up", "gave up after 5 restarts; exit code 4", 5000)),
+        ),
+        one("seen to have ended well", witnessed(Some(0), said(Process, Finished, "ended", 5000))),
+        one("seen to have ended badly", witnessed(Some(3), said(Process, Failed, "ended", 5000))),
+        one("a guess of its end", witnessed(Some(3), said(Process, Finished, "shell prompt", 5000))),
+        one(
+            "its own record says it was asked to end",
+            Agent {
+                evidence: vec![said(OwnRecord, Finished, "ended on request", 5000)],
+                ..ended("a", ProcessState::Gone, Some(-15))
+            },
+        ),
         // What agents say.
         one("waits for a permission", agent_that("a", vec![permission(2 * MINUTE)])),
         one("waits for half an hour", agent_that("a", vec![permission(30 * MINUTE)])),

@@ -9,6 +9,8 @@ const EXIT: Rule = Rule { name: "exit", action: "read its last output, then star
 const KNOWN: Rule = Rule { name: "known", action: "" };
 pub(crate) const STALLED: Rule =
     Rule { name: "stalled", action: "look at its terminal; interrupt it or start it again" };
+/// What to do for an agent that a signal has stopped; the host puts the process id in the place of `PID`.
+pub(crate) const STOPPED: &str = "fg in its terminal, or kill -CONT PID";
 pub(crate) const WAITING_TOO_LONG: Rule = Rule { name: "waiting-too-long", action: "answer it in its terminal" };
 const EVIDENCE_CONFLICT: Rule = Rule { name: "evidence-conflict", action: "" };
 
@@ -20,6 +22,9 @@ impl Checker<'_> {
         let over = matches!(self.agent.process, ProcessState::Gone | ProcessState::Zombie);
         if self.known.failed {
             self.sheet.add(&EXIT, ALL_POINTS, failure(), format_args!("{}", self.known.why));
+        } else if self.known.activity == Activity::Dead {
+            // It is started again by itself.
+            self.sheet.add(&EXIT, ALL_POINTS / 2, warning(None), format_args!("{}", self.known.why));
         } else if over {
             self.sheet.passed += 1;
         }

@@ -85,8 +85,8 @@ fn the_shares_stand_among_the_checks() {
         .map(|check| (check.name.as_str(), check.outcome, check.detail.as_str(), check.value, check.limit))
         .collect();
     let expected = [
-        ("failed-share", Outcome::Warn, "1 of 4 agents failed (limit 50 %)", Some(25.0), Some(50.0)),
-        ("degraded-share", Outcome::Warn, "1 of 4 agents are degraded (limit 30 %)", Some(25.0), Some(30.0)),
+        ("failed-share", Outcome::Warn, "1 of 4 agents failed (of those not offline)", Some(25.0), Some(50.0)),
+        ("degraded-share", Outcome::Warn, "1 of 4 agents are degraded (of those not offline)", Some(25.0), Some(30.0)),
     ];
     assert_eq!((texts.as_slice(), verdict.checks_passed), (expected.as_slice(), 1));
     assert_eq!(judged(vec![failed()]).checks[0].outcome, Outcome::Fail);

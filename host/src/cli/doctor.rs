@@ -1,11 +1,15 @@
 //! `headcount doctor`: what can be seen on this machine, what not, and why.
 
 use super::printer;
-use crate::config::make_private;
+use crate::config::{Environment, make_private};
+use crate::hooks::install::State;
 use crate::judge::{Evaluation, Outcome};
+use crate::observe::records::hooks::meaning::KINDS;
+use crate::report;
 use crate::setup::{Rosters, Setup};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -100,10 +104,29 @@ fn sources(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
     let agents: usize = snapshots.iter().map(|s| s.agents.len()).sum();
     let detail = format!("{agents} in {} sessions", snapshots.len());
     findings.push(Finding { part: "agents", name: "seen now".into(), works: true, detail });
-    let activity =
-        "what claude, codex and copilot record of themselves; of others concluded from their processes (marked ~)";
-    findings.push(Finding { part: "agents", name: "activity".into(), works: true, detail: activity.into() });
+    let read = observer.readers().scope().into_iter();
+    let read = read.map(|(what, kinds)| format!("{what} of {}", kinds.into_iter().collect::<Vec<_>>().join(", ")));
+    let detail =
+        format!("{}; what is not read is concluded from processes (marked ~)", read.collect::<Vec<_>>().join("; "));
+    findings.push(Finding { part: "agents", name: "what is read".into(), works: true, detail });
+    let kinds: BTreeSet<&str> = snapshots.iter().flat_map(|s| &s.agents).map(|agent| agent.kind.as_str()).collect();
+    findings.extend(KINDS.iter().filter_map(|kind| hooks(kind, kinds.contains(kind))));
     Ok(findings)
+}
+
+/// Whether a kind of agent tells what it does; `None`: nobody uses it here. That it does not tell is no defect.
+fn hooks(kind: &str, is_seen: bool) -> Option<Finding> {
+    let State { configured, installed } = State::of(kind, &Environment::of_process());
+    let (works, detail) = match installed {
+        Ok(true) => (true, "installed".to_owned()),
+        Ok(false) if configured || is_seen => {
+            (true, format!("not installed; `headcount hook install {kind}` has it tell what it does"))
+        }
+        Ok(false) => return None,
+        Err(error) if configured || is_seen => (false, report::clean(&error.to_string())),
+        Err(_) => return None,
+    };
+    Some(Finding { part: "hooks", name: kind.into(), works, detail })
 }
 
 fn registry(setup: &Setup) -> Finding {

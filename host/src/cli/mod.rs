@@ -26,6 +26,7 @@ pub use hook::event as hook_event;
 use crate::setup::Setup;
 use crate::store::audit::{AuditLine, Micros, Outcome, Transport};
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ pub const USAGE: u8 = 64;
     after_help = "Exit codes: 0 all is well; 1 something is degraded or worse, or nothing is known; 2 error; 64 wrong usage.\n\
                   Results go to stdout, everything else to stderr. RUST_LOG=headcount=debug says more."
 )]
-pub struct Cli {
+struct Cli {
     /// Read this configuration file [default: $XDG_CONFIG_HOME/headcount/config.toml]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -89,29 +90,73 @@ enum Command {
     Policy(policy::Command),
     /// Prints a completion script for a shell
     Completions(completions::Args),
+}
+
+/// What this program starts itself as. Apart from the rest, so that it is neither listed nor completed nor suggested.
+#[derive(Debug, Parser)]
+#[command(name = "headcount")]
+struct Own {
+    #[command(subcommand)]
+    command: OwnCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum OwnCommand {
     /// Behaves like an agent of some kind, for `demo` and tests
-    #[command(hide = true)]
     StandIn(stand_in::Args),
     /// Compiles a policy from stdin into the cache, within limits
-    #[command(hide = true)]
     CompilePolicy(compile_policy::Args),
     /// Keeps an agent for `run`
-    #[command(hide = true)]
     Keep(run::KeepArgs),
     /// Becomes an agent for `run`
-    #[command(hide = true)]
     Stage(run::StageArgs),
     /// Sleeps beside an agent for `run`
-    #[command(hide = true)]
     Anchor(run::AnchorArgs),
 }
 
-impl Cli {
-    /// Does what was typed.
+/// A command line that was understood.
+#[derive(Debug)]
+pub struct Invocation(Typed);
+
+#[derive(Debug)]
+enum Typed {
+    ByUser(Cli),
+    ByUs(Own),
+}
+
+impl Invocation {
+    /// Reads a command line, the program's own name first.
+    ///
+    /// # Errors
+    /// When it makes no sense, or asks for help or the version.
+    pub fn parse(command_line: &[OsString]) -> Result<Self, clap::Error> {
+        let is_own = |word: &OsString| word.to_str().is_some_and(OwnCommand::has_subcommand);
+        Ok(Self(match command_line.get(1).is_some_and(is_own) {
+            true => Typed::ByUs(Own::try_parse_from(command_line)?),
+            false => Typed::ByUser(Cli::try_parse_from(command_line)?),
+        }))
+    }
+
+    /// Does what it says.
     ///
     /// # Errors
     /// When it cannot be done; the program then ends with [`ERROR`].
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.0 {
+            Typed::ByUser(cli) => cli.run(),
+            Typed::ByUs(own) => match own.command {
+                OwnCommand::StandIn(args) => stand_in::run(&args),
+                OwnCommand::CompilePolicy(args) => Ok(compile_policy::run(args)),
+                OwnCommand::Keep(args) => run::keep(args),
+                OwnCommand::Stage(args) => run::stage(&args),
+                OwnCommand::Anchor(args) => run::anchor(&args),
+            },
+        }
+    }
+}
+
+impl Cli {
+    fn run(self) -> anyhow::Result<ExitCode> {
         let setup = || Setup::new(self.config.as_deref());
         match self.command {
             Command::Status(args) => status::run(setup()?, args),
@@ -130,11 +175,6 @@ impl Cli {
             Command::Config(command) => config::run(self.config.as_deref(), &command),
             Command::Policy(command) => policy::run(self.config.as_deref(), command),
             Command::Completions(args) => completions::run(&args),
-            Command::StandIn(args) => stand_in::run(&args),
-            Command::CompilePolicy(args) => Ok(compile_policy::run(args)),
-            Command::Keep(args) => run::keep(args),
-            Command::Stage(args) => run::stage(&args),
-            Command::Anchor(args) => run::anchor(&args),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `headcount register` and `headcount unregister`.
 
 use super::printer;
-use crate::names::{AgentName, SessionId};
+use crate::names::{self, AgentName, BadName};
 use crate::registering::{self, Declaration};
 use crate::setup::Setup;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub struct RegisterArgs {
-    /// The session it belongs to; made if there is none
-    #[arg(long, value_parser = SessionId::parse)]
-    session: SessionId,
+    /// The session it belongs to: its id, or its name where that is unique; made if there is none
+    #[arg(long, value_parser = session_name)]
+    session: String,
     /// The agent's name, its own within the session
     #[arg(long, value_parser = AgentName::parse)]
     name: AgentName,
@@ -34,9 +34,9 @@ pub struct RegisterArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct UnregisterArgs {
-    /// The session it belongs to
-    #[arg(long, value_parser = SessionId::parse)]
-    session: SessionId,
+    /// The session it belongs to: its id, or its name where that is unique
+    #[arg(long, value_parser = session_name)]
+    session: String,
     /// The agent's name
     #[arg(long, value_parser = AgentName::parse)]
     name: AgentName,
@@ -45,9 +45,14 @@ pub struct UnregisterArgs {
     json: bool,
 }
 
+/// A session's id or name, as far as that can be seen without looking for it.
+pub fn session_name(text: &str) -> Result<String, BadName> {
+    names::check_session_name(text).map(|()| text.to_owned())
+}
+
 pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
     let declaration = Declaration {
-        session_id: args.session,
+        session: args.session,
         agent_name: args.name,
         specialization: args.specialization,
         process_id: args.pid,
@@ -59,30 +64,28 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
             .map(|path| path.display().to_string()),
         registered_by: "headcount register".into(),
     };
-    let session = declaration.session_id.clone();
-    let done = registering::register(setup, declaration)?;
+    let done = registering::register(setup, &[], declaration)?;
     if args.json {
-        printer::json(&done)?;
+        printer::json(&done.registered)?;
     } else {
-        let what = if done.replaced { "registered anew" } else { "registered" };
-        printer::line(&format!("{what}: {} in session {session}", done.agent_id))?;
+        let what = if done.registered.replaced { "registered anew" } else { "registered" };
+        printer::line(&format!("{what}: {} in session {}", done.registered.agent_id, done.session_id))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        setup.store.unregister(&args.session, &args.name)?,
-        "session {} has no registered agent {}",
-        args.session,
-        args.name
-    );
+    let done = registering::unregister(setup, &[], &args.session, &args.name)?;
+    if let Some(missing) = done.missing {
+        anyhow::bail!("{missing}");
+    }
+    let session = done.session_id;
     if args.json {
         printer::json(
-            &serde_json::json!({ "session_id": args.session, "agent_id": args.name.agent_id(), "removed": true }),
+            &serde_json::json!({ "session_id": session, "agent_id": args.name.agent_id(), "removed": true }),
         )?;
     } else {
-        printer::line(&format!("unregistered: {} of session {}", args.name, args.session))?;
+        printer::line(&format!("unregistered: {} of session {session}", args.name))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,8 @@
 //! `headcount run`, and the commands that it starts itself.
 
+use super::register::session_name;
 use crate::config::Span;
-use crate::names::{AgentName, SessionId};
+use crate::names::AgentName;
 use crate::setup::Setup;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,9 +14,10 @@ use std::process::ExitCode;
                   125 it cannot be started; 126 the command cannot be executed; 127 there is no such command."
 )]
 pub struct Args {
-    /// The session it belongs to; made if there is none [default: that of the working directory]
-    #[arg(long, value_parser = SessionId::parse)]
-    session: Option<SessionId>,
+    /// The session it belongs to: its id, or its name where that is unique; made if there is none [default: that of the
+    /// working directory]
+    #[arg(long, value_parser = session_name)]
+    session: Option<String>,
     /// The agent's name, its own within the session [default: its kind, or the command's file name]
     #[arg(long, value_parser = AgentName::parse)]
     name: Option<AgentName>,
@@ -73,9 +75,11 @@ pub struct AnchorArgs {
 
 #[cfg(target_os = "linux")]
 pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
+    use crate::registering;
     use crate::run::{Backoff, Wanted, front, order};
     let restart = (args.restart == Restart::OnFailure).then(|| Backoff::new(args.backoff.0, args.max_restarts));
     let Args { session, name, specialization, command, .. } = args;
+    let session = session.map(|asked| registering::session(setup, &[], &asked)).transpose()?;
     let wanted = Wanted { session, name, specialization, restart, command };
     Ok(front::run(order(setup, &wanted)?, wanted.command)?)
 }

@@ -58,7 +58,7 @@ fn arranged(report: &Report, view: &View, width: Option<u16>) -> String {
     for attention in &report.attention {
         let agent = report.agents.iter().find(|a| Some(&a.agent_id) == attention.agent_id.as_ref());
         let who = match (agent, &attention.agent_id) {
-            (Some(agent), _) => name(agent),
+            (Some(agent), _) => agent.label(),
             (None, None) => "the session".to_owned(),
             // Of an agent that the view leaves out, nothing is said here either.
             (None, Some(_)) if !view.only.is_empty() => continue,
@@ -84,7 +84,7 @@ pub fn attention(all: &[AttentionReport], reports: &[Report], known: bool) -> St
         }
         out.push_str(&headline(report));
         for need in &attention.needs {
-            let who = need.agent_name.as_ref().or(need.agent_id.as_ref()).map_or("the session", String::as_str);
+            let who = need.who();
             let since = need.since.as_deref().map(|since| format!(" since {since}")).unwrap_or_default();
             let _ = writeln!(out, "  {} {}{since}: {} → {}", "!".yellow(), who.bold(), need.why, need.action.dimmed());
         }
@@ -200,7 +200,7 @@ fn agents(report: &Report, width: Option<u16>) -> String {
         let mut said = vec![(!columns.counts).then(|| why(agent)), (works && !columns.work).then(|| work(agent))];
         said.retain(|said| said.as_ref().is_some_and(|said| !said.is_empty()));
         for (n, said) in said.into_iter().flatten().enumerate() {
-            let line = if n == 0 { format!("    {}: {said}", name(agent)) } else { format!("      {said}") };
+            let line = if n == 0 { format!("    {}: {said}", agent.label()) } else { format!("      {said}") };
             out.push('\n');
             out.push_str(&broken(&line, width));
         }
@@ -233,7 +233,7 @@ fn row(agent: &AgentReport, columns: Columns) -> Vec<Cell> {
     };
     let mut cells = vec![
         Cell::new("●").fg(color),
-        Cell::new(name(agent)),
+        Cell::new(agent.label()),
         Cell::new(word(&agent.status)).fg(color),
         doing(agent),
         Cell::new(m.and_then(|m| m.cpu_percent).map_or_else(|| "?".to_owned(), |cpu| format!("{cpu:.1}"))),
@@ -257,15 +257,6 @@ fn memory(m: &MetricsReport) -> String {
         Some(mb) if mb > 0.0 => format!("{estimated}{}", mebibytes(mb)),
         Some(mb) => mebibytes(mb),
         None => "?".to_owned(),
-    }
-}
-
-/// The name, and the id where the name does not say it already.
-fn name(agent: &AgentReport) -> String {
-    let specialization = agent.specialization.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
-    match agent.process_id {
-        Some(pid) => format!("{}{specialization} {pid}", agent.agent_name),
-        None => format!("{}{specialization}", agent.agent_name),
     }
 }
 

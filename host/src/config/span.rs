@@ -16,14 +16,29 @@ impl Span {
     }
 }
 
+/// Why a text is no length of time.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSpan {
+    /// A number alone, which may be of anything.
+    #[error("{0} has no unit; write {0}s or {0}m")]
+    NoUnit(String),
+    /// Anything else.
+    #[error(transparent)]
+    Unread(#[from] jiff::Error),
+}
+
 impl FromStr for Span {
-    type Err = jiff::Error;
+    type Err = NoSpan;
 
     /// Reads jiff's friendly format (and ISO 8601's).
     ///
     /// # Errors
     /// When the text is neither, or is negative.
-    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+    fn from_str(text: &str) -> Result<Self, NoSpan> {
+        let number = text.trim();
+        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            return Err(NoSpan::NoUnit(number.to_owned()));
+        }
         let signed: jiff::SignedDuration = text.parse()?;
         Ok(Self(Duration::try_from(signed)?))
     }
@@ -47,3 +62,17 @@ impl fmt::Display for Span {
 }
 
 as_text!(Span, "span");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_is_told_how_to_get_one() {
+        let said = |text: &str| text.parse::<Span>().unwrap_err().to_string();
+        assert_eq!(said("5"), "5 has no unit; write 5s or 5m");
+        assert_eq!(said(" 1.5 "), "1.5 has no unit; write 1.5s or 1.5m");
+        assert!(!said("").contains("no unit") && !said("soon").contains("no unit"));
+        assert_eq!("5s".parse::<Span>().unwrap(), Span::from_millis(5000));
+    }
+}

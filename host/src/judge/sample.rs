@@ -95,6 +95,7 @@ fn working(n: usize) -> Agent {
         }),
         evidence: vec![said(Claim::Working, "busy", None, 3_000)],
         unmeasured: vec![],
+        origin: Default::default(),
         run: None,
     }
 }

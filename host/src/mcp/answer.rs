@@ -8,12 +8,15 @@ use crate::setup::{Rosters, Setup, SetupError};
 use crate::store::audit::{Audit, AuditLine};
 use crate::waiting::Waiting;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Everything that tools need.
 pub struct Service {
     setup: Arc<Setup>,
+    /// The roster files that declare agents beside those that are configured.
+    rosters: Vec<PathBuf>,
     monitor: Monitor,
     audit: Audit,
     ledger: Arc<Ledger>,
@@ -40,13 +43,14 @@ impl Service {
         let setup = Arc::new(setup.deferring());
         let audit = setup.audit();
         let ledger = Arc::new(setup.ledger()?);
+        let files = rosters.files.clone();
         let for_thread = Arc::clone(&setup);
         let watcher = move || {
             let tell = for_thread.policies_teller();
             Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
         };
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
-        Ok(Self { setup, monitor, audit, ledger, written: Mutex::default() })
+        Ok(Self { setup, rosters: files, monitor, audit, ledger, written: Mutex::default() })
     }
 
     /// The latest tick, as somebody sees it.
@@ -116,6 +120,11 @@ impl Service {
     /// What it was set up from.
     pub fn setup(&self) -> &Arc<Setup> {
         &self.setup
+    }
+
+    /// The roster files beside those that are configured.
+    pub fn rosters(&self) -> &[PathBuf] {
+        &self.rosters
     }
 
     /// The ledger of clients.

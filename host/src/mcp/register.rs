@@ -3,9 +3,10 @@
 use super::arguments::parse;
 use super::server::{Done, Server, client};
 use super::tools::Tool;
-use crate::monitor::Sight;
+use crate::monitor::{Find, Sight, Tick};
 use crate::names::{AgentName, SessionId};
-use crate::registering::{self, Declaration};
+use crate::registering::{self, Declaration, Withdrawn};
+use crate::report::clean;
 use crate::store::audit::Outcome;
 use rmcp::model::JsonObject;
 use rmcp::{RoleServer, service::RequestContext};
@@ -17,8 +18,8 @@ use std::sync::Arc;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegisterArguments {
-    /// The session it belongs to; it is made if there is none.
-    session_id: SessionId,
+    /// The session it belongs to: its id, or its name where that is unique; it is made if there is none.
+    session_id: String,
     /// The agent's name, its own within the session.
     agent_name: AgentName,
     /// What it is for.
@@ -52,8 +53,8 @@ pub struct Registered {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnregisterArguments {
-    /// The session it belongs to.
-    session_id: SessionId,
+    /// The session it belongs to: its id, or its name where that is unique.
+    session_id: String,
     /// The agent's name.
     agent_name: AgentName,
 }
@@ -63,8 +64,12 @@ pub struct UnregisterArguments {
 pub struct Unregistered {
     /// It is registered no more.
     success: bool,
+    /// Its session.
+    session_id: SessionId,
     /// Whether it was registered before.
     removed: bool,
+    /// Where it was not: which agents are; else null.
+    note: Option<String>,
 }
 
 pub(super) async fn register(
@@ -76,12 +81,12 @@ pub(super) async fn register(
         Ok(arguments) => arguments,
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
-    let session = Some(arguments.session_id.to_string());
+    let asked = Some(clean(&arguments.session_id));
     if let Err(message) = may_declare(server, &arguments.session_id).await {
-        return Done::failed(Outcome::Denied, session, message);
+        return Done::failed(Outcome::Denied, asked, message);
     }
     let declaration = Declaration {
-        session_id: arguments.session_id.clone(),
+        session: arguments.session_id,
         agent_name: arguments.agent_name,
         specialization: arguments.specialization,
         process_id: arguments.process_id,
@@ -90,21 +95,22 @@ pub(super) async fn register(
         registered_by: client(context),
     };
     let service = Arc::clone(&server.service);
-    let done = tokio::task::spawn_blocking(move || registering::register(service.setup(), declaration));
+    let done =
+        tokio::task::spawn_blocking(move || registering::register(service.setup(), service.rosters(), declaration));
     let done = done.await;
     server.service.renew();
     match done {
         Ok(Ok(done)) => Done::structured(
-            session,
+            Some(done.session_id.to_string()),
             &Registered {
                 success: true,
-                session_id: arguments.session_id,
-                agent_id: done.agent_id,
-                replaced: done.replaced,
+                session_id: done.session_id,
+                agent_id: done.registered.agent_id,
+                replaced: done.registered.replaced,
             },
         ),
-        Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
-        Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
+        Ok(Err(error)) => Done::failed(error.outcome(), asked, error.to_string()),
+        Err(error) => Done::failed(Outcome::Failed, asked, error.to_string()),
     }
 }
 
@@ -113,26 +119,29 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
         Ok(arguments) => arguments,
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
-    let session = Some(arguments.session_id.to_string());
+    let asked = Some(clean(&arguments.session_id));
     if let Err(message) = may_declare(server, &arguments.session_id).await {
-        return Done::failed(Outcome::Denied, session, message);
+        return Done::failed(Outcome::Denied, asked, message);
     }
     let service = Arc::clone(&server.service);
     let done = tokio::task::spawn_blocking(move || {
-        service.setup().store.unregister(&arguments.session_id, &arguments.agent_name)
+        registering::unregister(service.setup(), service.rosters(), &arguments.session_id, &arguments.agent_name)
     });
     let done = done.await;
     server.service.renew();
     match done {
-        Ok(Ok(removed)) => Done::structured(session, &Unregistered { success: true, removed }),
-        Ok(Err(error)) => Done::failed(Outcome::Failed, session, error.to_string()),
-        Err(error) => Done::failed(Outcome::Failed, session, error.to_string()),
+        Ok(Ok(Withdrawn { session_id, missing: note })) => Done::structured(
+            Some(session_id.to_string()),
+            &Unregistered { success: true, session_id, removed: note.is_none(), note },
+        ),
+        Ok(Err(error)) => Done::failed(error.outcome(), asked, error.to_string()),
+        Err(error) => Done::failed(Outcome::Failed, asked, error.to_string()),
     }
 }
 
 /// Whether the client may declare agents of this session. The registry is the user's whose server this is; and whoever declares
 /// an agent of a session that they do not see would see all of it then.
-async fn may_declare(server: &Server, session: &SessionId) -> Result<(), String> {
+async fn may_declare(server: &Server, session: &str) -> Result<(), String> {
     if server.connection.user != server.service.setup().user {
         return Err("agents are declared by the user of this server alone".to_owned());
     }
@@ -140,7 +149,7 @@ async fn may_declare(server: &Server, session: &SessionId) -> Result<(), String>
         return Ok(());
     }
     let all = server.service.tick(&Sight::All).await.map_err(|error| error.to_string())?;
-    let is_hidden =
-        all.session(session.as_str()).is_some() && server.connection.sight.of(&all).session(session.as_str()).is_none();
+    let is_there = |tick: &Tick| !matches!(tick.find(session), Find::None);
+    let is_hidden = is_there(&all) && !is_there(&server.connection.sight.of(&all));
     if is_hidden { Err("this session_id cannot be used; choose another".to_owned()) } else { Ok(()) }
 }

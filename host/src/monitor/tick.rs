@@ -2,7 +2,7 @@
 
 use crate::clock::Moment;
 use crate::judge::Judgement;
-use crate::observe::facts::{Snapshot, SourceState};
+use crate::observe::facts::{Session, Snapshot, SourceState};
 use crate::report::{self, Standing, View, clean};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -63,30 +63,37 @@ impl Tick {
     }
 
     /// The session with this id, or the only one with this name.
-    pub fn find(&self, id_or_name: &str) -> Find<'_> {
-        if let Some(seen) = self.session(id_or_name) {
-            return Find::One(seen);
-        }
-        // As it is shown: nobody can type what was taken out of it.
-        let mut named = self.sessions.iter().filter(|s| clean(&s.facts.session.name) == id_or_name);
-        match (named.next(), named.next()) {
-            (Some(only), None) => Find::One(only),
-            (None, _) => Find::None,
-            (Some(first), Some(second)) => {
-                let ids = [first, second].into_iter().chain(named).map(|s| s.facts.session.id.as_str());
-                Find::Several(ids.collect())
-            }
-        }
+    pub fn find(&self, id_or_name: &str) -> Find<'_, Arc<Seen>> {
+        Find::among(&self.sessions, |seen| &seen.facts.session, id_or_name)
     }
 }
 
 /// What a name stands for.
 #[derive(Debug)]
-pub enum Find<'a> {
+pub enum Find<'a, S> {
     /// This session.
-    One(&'a Arc<Seen>),
+    One(&'a S),
     /// Nothing.
     None,
     /// Several sessions, with these ids.
     Several(Vec<&'a str>),
+}
+
+impl<'a, S> Find<'a, S> {
+    /// The one of `sessions` with this id, or the only one with this name.
+    pub fn among(sessions: &'a [S], session: impl Fn(&'a S) -> &'a Session, id_or_name: &str) -> Self {
+        if let Some(one) = sessions.iter().find(|one| session(one).id == id_or_name) {
+            return Self::One(one);
+        }
+        // As it is shown: nobody can type what was taken out of it.
+        let mut named = sessions.iter().filter(|one| clean(&session(one).name) == id_or_name);
+        match (named.next(), named.next()) {
+            (Some(only), None) => Self::One(only),
+            (None, _) => Self::None,
+            (Some(first), Some(second)) => {
+                let ids = [first, second].into_iter().chain(named).map(|one| session(one).id.as_str());
+                Self::Several(ids.collect())
+            }
+        }
+    }
 }

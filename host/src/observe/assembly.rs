@@ -1,11 +1,12 @@
 //! Puts sessions, agents and figures together.
 
-use super::census::{Census, Known};
-use super::facts::{Agent, Counters, Gap, Metrics, ProcessState, Session, Snapshot, SourceState, Usage};
+use super::census::{Census, Known, NO_KIND};
+use super::facts::{Agent, Counters, Gap, Metrics, Origin, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
 use super::processes::{Details, Process, ProcessId, Program, Reading};
 use super::records::{Child, Conversation, Subject, Testimony};
 use super::roster::{Declared, DeclaredSession, Place};
+use super::runs;
 use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -155,6 +156,9 @@ impl Sessions {
             if let Some(reading) = row.root.and_then(|_| readings.next()) {
                 measured(&mut row.agent, reading);
             }
+            if matches!(row.agent.process, ProcessState::Gone | ProcessState::Zombie) {
+                row.agent.evidence.extend(row.agent.run.and_then(|run| runs::end(&run, now_ms)));
+            }
             if let Some(root) = row.root.filter(|root| hosts.contains(root)) {
                 row.agent.counters = row.agent.counters.map(|counters| Counters { shared: true, ..counters });
                 shared.insert(root, (row.agent.process, row.agent.counters));
@@ -243,6 +247,7 @@ fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, hel
     agent.created_at_ms = conversation.started_at_ms.max(row.agent.created_at_ms);
     agent.terminal.clone_from(&row.agent.terminal);
     agent.process = ProcessState::NotLocal;
+    agent.origin = Origin::Conversation;
     agent.unmeasured.push(gap("process", format!("its processes are shared: see {id}")));
     take_up(&mut agent, conversation);
     Row { session: row.session.clone(), root: None, host: Some(host), agent }
@@ -251,9 +256,11 @@ fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, hel
 fn declared_row(Place { session, agent: declared, known, state, note, run }: Place) -> Row {
     let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
     agent.run = run;
+    // Only the registry knows when.
+    agent.origin = if declared.declared_at_ms.is_some() { Origin::Registered } else { Origin::Declared };
     agent.specialization = declared.specialization;
     agent.process = state;
-    if declared.run.is_some_and(|record| !record.running) {
+    if declared.run.as_ref().is_some_and(|record| !record.running) {
         // Its keeper has seen its end, also where nothing is to be seen of its process from here.
         agent.exit_code = run.and_then(|run| run.exit_code);
         agent.process = ProcessState::Gone;
@@ -261,6 +268,12 @@ fn declared_row(Place { session, agent: declared, known, state, note, run }: Pla
     agent.unmeasured.extend(note.map(|reason| gap("process", reason)));
     if let Some(known) = &known {
         describe(&mut agent, known);
+    }
+    if agent.kind == NO_KIND
+        && let Some(kind) = declared.run.and_then(|record| record.kind)
+    {
+        // What it runs can be seen only while it does.
+        agent.kind = kind;
     }
     agent.created_at_ms = agent.created_at_ms.or(declared.declared_at_ms);
     Row { session: session.to_string(), root: known.map(|known| known.id), host: None, agent }
@@ -282,7 +295,7 @@ fn blank(id: String, name: String) -> Agent {
         id,
         name,
         specialization: None,
-        kind: "process".to_owned(),
+        kind: NO_KIND.to_owned(),
         created_at_ms: None,
         process_id: None,
         terminal: None,
@@ -294,6 +307,7 @@ fn blank(id: String, name: String) -> Agent {
         usage: None,
         evidence: Vec::new(),
         unmeasured: Vec::new(),
+        origin: Default::default(),
         run: None,
     }
 }

@@ -77,9 +77,26 @@ pub struct Agent {
     /// What could not be measured, and why.
     #[serde(default)]
     pub unmeasured: Vec<Gap>,
+    /// How it is known of. No policy sees it.
+    #[serde(skip)]
+    pub origin: Origin,
     /// What is recorded of it, where `headcount run` started it. No policy sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
+}
+
+/// How an agent is known of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// Its process was found.
+    #[default]
+    Found,
+    /// It is one of several conversations of a process.
+    Conversation,
+    /// A roster names it.
+    Declared,
+    /// It was registered, by hand, by an orchestrator or by `headcount run`.
+    Registered,
 }
 
 impl Agent {
@@ -101,8 +118,16 @@ pub struct Run {
     pub exit_code: Option<i32>,
     /// When it last ended, Unix milliseconds.
     pub ended_at_ms: Option<u64>,
+    /// The number of the signal by which that end was asked for, where it was.
+    pub request: Option<i32>,
     /// When it is to be started again, Unix milliseconds; `None` where it runs, or nobody will.
     pub next_start_at_ms: Option<u64>,
+    /// How many restarts there were in a row, the one to come included.
+    pub restarts_in_a_row: u32,
+    /// How many there may be; `None`: it is not started again.
+    pub max_restarts: Option<u32>,
+    /// Whether it is not known to have ended.
+    pub running: bool,
 }
 
 /// A terminal program and its own name for the tab or pane.

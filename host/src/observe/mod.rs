@@ -11,6 +11,7 @@ mod ids;
 pub mod processes;
 pub mod records;
 pub mod roster;
+mod runs;
 mod seats;
 pub mod sessions;
 mod table;
@@ -103,6 +104,11 @@ impl<T: ProcessTable> Observer<T> {
     /// Where the facts of the last look came from, and what failed; also where there is no session to say it.
     pub fn sources(&self) -> &[SourceState] {
         &self.sources
+    }
+
+    /// What can be read of what agents say of themselves, and of which kinds.
+    pub fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// The process table, for what it can say besides the sessions.

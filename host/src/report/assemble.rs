@@ -9,7 +9,8 @@ use super::{
 };
 use crate::config::Mode;
 use crate::judge::{self, Evaluation, Judgement, Outcome, Verdict};
-use crate::observe::facts::{self, MemoryMethod, ProcessState, Snapshot, Usage};
+use crate::observe::facts::{self, MemoryMethod, Origin, ProcessState, Snapshot, Usage};
+use std::fmt::Write as _;
 
 /// The check that is there where a policy has failed that must not.
 const WITHHELD: &str = "policy";
@@ -108,7 +109,7 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), |verdict| dated(activity(verdict), fact)),
         work: fact.usage.as_ref().map(work),
-        run: fact.run.map(|run| RunReport::new(run, facts.now_ms)),
+        run: fact.run.map(RunReport::new),
         metrics: view.metrics.then(|| metrics(fact)),
         health: view.health.then(|| HealthReport {
             status: verdict.map_or(HealthStatus::Unknown, |v| health_status(v.status)),
@@ -241,9 +242,29 @@ pub(super) fn attention(facts: &Snapshot, verdict: &Verdict, limit: usize) -> Ve
     let row = |advice: &judge::Advice| Attention {
         agent_id: advice.agent.map(|i| facts.agents[i as usize].id.clone()),
         why: clean(&advice.why),
-        action: clean(&advice.action),
+        action: to_do(&advice.action, &facts.session, advice.agent.map(|i| &facts.agents[i as usize])),
     };
     verdict.advice.iter().take(limit).map(row).collect()
+}
+
+/// An action that can be typed as it stands: no policy knows the process id, nor what was registered.
+fn to_do(action: &str, session: &facts::Session, agent: Option<&facts::Agent>) -> String {
+    let mut action = clean(action);
+    let Some(agent) = agent else { return action };
+    if let Some(pid) = agent.process_id {
+        action = action.replace("PID", &pid.to_string());
+    }
+    if agent.origin == Origin::Registered && action.ends_with("remove it") {
+        let name = shell_word(&clean(&agent.name));
+        let _ = write!(action, ": headcount unregister --session {} --name {name}", session.id);
+    }
+    action
+}
+
+/// `text` as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/@+".contains(c);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 pub(super) fn check(c: &judge::Check) -> CheckResult {

@@ -45,6 +45,9 @@ pub struct Need {
     pub why: String,
     /// What to do.
     pub action: String,
+    /// What it is called where it is shown; empty: the session.
+    #[serde(skip)]
+    pub label: String,
     /// What it is known by in a [`Mark`]; who has left is in none.
     #[serde(skip)]
     pub(super) key: u32,
@@ -66,6 +69,13 @@ pub enum NeedKind {
     Finished,
     /// It is in the session no more, and how it ended is not known.
     Left,
+}
+
+impl Need {
+    /// Whom it is about, as it is shown everywhere.
+    pub fn who(&self) -> &str {
+        if self.label.is_empty() { "the session" } else { &self.label }
+    }
 }
 
 impl NeedKind {
@@ -100,8 +110,8 @@ pub struct Standing {
     observed_at: String,
     /// Most urgent first.
     needs: Vec<Need>,
-    /// Its agents' ids and names.
-    roll: Vec<(String, String)>,
+    /// Its agents' ids, names and what they are called where they are shown.
+    roll: Vec<(String, String, String)>,
     working: usize,
     outline: u64,
 }
@@ -115,7 +125,7 @@ impl Standing {
             session_id: report.session_id.clone(),
             session_health: report.session_health,
             observed_at: report.observed_at.clone(),
-            roll: report.agents.iter().map(|a| (a.agent_id.clone(), a.agent_name.clone())).collect(),
+            roll: report.agents.iter().map(|a| (a.agent_id.clone(), a.agent_name.clone(), a.label())).collect(),
             working,
             outline: outline(report, &needs),
             needs,
@@ -134,7 +144,7 @@ impl Standing {
 
     /// Whether an agent with this id is there.
     pub fn has(&self, id: &str) -> bool {
-        self.roll.iter().any(|(here, _)| here == id)
+        self.roll.iter().any(|(here, ..)| here == id)
     }
 
     /// Who was there `before` and is there no more; of those that had failed or finished that was told already.
@@ -142,18 +152,19 @@ impl Standing {
         if self.roll == before.roll {
             return Vec::new();
         }
-        let here: BTreeSet<&str> = self.roll.iter().map(|(id, _)| id.as_str()).collect();
+        let here: BTreeSet<&str> = self.roll.iter().map(|(id, ..)| id.as_str()).collect();
         let over = |need: &&Need| matches!(need.kind, NeedKind::Failed | NeedKind::Finished);
         let over: BTreeSet<&str> =
             before.needs.iter().filter(over).filter_map(|need| need.agent_id.as_deref()).collect();
-        let left = before.roll.iter().filter(|(id, _)| !here.contains(id.as_str()) && !over.contains(id.as_str()));
-        left.map(|(id, name)| Need {
+        let left = before.roll.iter().filter(|(id, ..)| !here.contains(id.as_str()) && !over.contains(id.as_str()));
+        left.map(|(id, name, label)| Need {
             agent_id: Some(id.clone()),
             agent_name: Some(name.clone()),
             kind: NeedKind::Left,
             since: None,
-            why: "is in the session no more: its process has ended, its conversation is closed, or it is declared no more".to_owned(),
+            why: "is in the session no more".to_owned(),
             action: NeedKind::Left.action().to_owned(),
+            label: label.clone(),
             key: 0,
         })
         .collect()
@@ -232,6 +243,7 @@ fn agent_need(report: &Report, agent: &AgentReport, kind: NeedKind, advice: Opti
         since: activity.since.clone(),
         why,
         action: advice.map_or_else(|| kind.action().to_owned(), |advice| advice.action.clone()),
+        label: agent.label(),
         key: Mark::key(&[&report.session_id, &agent.agent_id, &super::word(&kind), told]),
     }
 }
@@ -255,6 +267,7 @@ fn advice_need(report: &Report, advice: &Attention, agent: Option<&AgentReport>)
         since: None,
         why: advice.why.clone(),
         action: advice.action.clone(),
+        label: agent.map(AgentReport::label).or_else(|| advice.agent_id.clone()).unwrap_or_default(),
         key: Mark::key(&[&report.session_id, about, &super::word(&kind), &lasting]),
     }
 }

@@ -124,6 +124,15 @@ pub struct AgentReport {
     pub health: Option<HealthReport>,
 }
 
+impl AgentReport {
+    /// What it is called where it is shown: its name, what it is for, and its process.
+    pub fn label(&self) -> String {
+        let specialization = self.specialization.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
+        let pid = self.process_id.map(|pid| format!(" {pid}")).unwrap_or_default();
+        format!("{}{specialization}{pid}", self.agent_name)
+    }
+}
+
 /// A terminal program and its own name for the tab or pane.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TerminalReport {

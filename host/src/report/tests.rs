@@ -38,6 +38,7 @@ fn agent(n: u32) -> facts::Agent {
         usage: None,
         evidence: vec![],
         unmeasured: vec![],
+        origin: Default::default(),
         run: None,
     }
 }

@@ -23,6 +23,16 @@ impl Backoff {
         Self { first, most, in_a_row: 0 }
     }
 
+    /// How many restarts there may be in a row.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// How many there were in a row, the one to come included.
+    pub fn in_a_row(&self) -> u32 {
+        self.in_a_row
+    }
+
     /// How long to wait after a run that lasted so long; `None`: not to start it again.
     pub fn next(&mut self, ran_for: Duration) -> Option<Duration> {
         if ran_for >= GOOD_WHILE {

@@ -1,7 +1,9 @@
 //! How an agent ended, and what that means for whoever waits for it.
 
+use crate::text;
 use rustix::process::{WaitIdStatus, WaitStatus};
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
 
 /// The signals by which people and systems ask a process to end: SIGHUP, SIGINT and SIGTERM.
 pub const REQUESTS: [i32; 3] = [1, 2, 15];
@@ -24,8 +26,12 @@ impl Ending {
     /// Whether it is to be started again. Who was asked to end has not failed, be it by a signal or by the exit code with which
     /// shells, and programs that catch the signal, tell of it.
     pub fn is_failure(self) -> bool {
-        let asked = REQUESTS.iter().any(|signal| self.0 == -signal || self.0 == 128 + signal);
-        self.0 != 0 && !asked
+        self.0 != 0 && self.request().is_none()
+    }
+
+    /// The signal by which it was asked to end, as far as its end tells.
+    pub fn request(self) -> Option<i32> {
+        REQUESTS.into_iter().find(|signal| self.0 == -signal || self.0 == 128 + signal)
     }
 
     /// The signal that ended it.
@@ -38,6 +44,12 @@ impl Ending {
         let code = self.signal().map_or(self.0, |signal| 128 + signal);
         // The kernel keeps eight bits of an exit code.
         u8::try_from(code & 0xff).unwrap_or(u8::MAX)
+    }
+}
+
+impl Display for Ending {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        to.write_str(&text::ending(self.0))
     }
 }
 

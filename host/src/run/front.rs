@@ -13,10 +13,11 @@ use super::stage::{CANNOT_START, PROGRAM};
 use super::supervisor::Supervisor;
 use super::terminal::Terminals;
 use crate::clock::SystemClock;
+use crate::text::Wait;
 use nix::sys::signal::{Signal, raise};
 use rustix::event::{PollFd, PollFlags};
 use std::ffi::OsString;
-use std::io::{self, PipeReader, Read as _};
+use std::io::{self, IsTerminal as _, PipeReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
@@ -255,7 +256,7 @@ impl Front {
                 self.outcome = Some(Outcome::Refused(why, CANNOT_START));
                 return Ok(());
             }
-            Phase::Running(_) | Phase::Waiting(_) => {}
+            Phase::Running(_) | Phase::Waiting(..) => {}
         }
         let (sender, news) = mpsc::channel();
         let tell = Box::new(move |new| {
@@ -303,10 +304,8 @@ impl Front {
                 if begins {
                     self.begins()?;
                 }
-                if let (Phase::Waiting(_), Some(terminals)) = (&self.state.phase, &mut self.terminals) {
-                    // Keys are this process's again: Ctrl-C gives up.
-                    terminals.settle();
-                    terminals.give_back();
+                if let Phase::Waiting(ending, wait) = self.state.phase {
+                    self.waits(ending, wait);
                 }
             }
             News::Stopped => self.stopped = true,
@@ -314,6 +313,18 @@ impl Front {
             News::Refused(why, code) => self.outcome = Some(Outcome::Refused(why, code)),
         }
         Ok(())
+    }
+
+    /// The agent has ended, and is started again after a while. Whoever sits there has to know what it waits for.
+    fn waits(&mut self, ending: Ending, wait: Duration) {
+        if let Some(terminals) = &mut self.terminals {
+            // Keys are this process's again: Ctrl-C gives up.
+            terminals.settle();
+            terminals.give_back();
+        }
+        if io::stderr().is_terminal() {
+            anstream::eprintln!("headcount: {ending}; starts again in {} (Ctrl-C ends)", Wait(wait));
+        }
     }
 
     /// The agent runs, or is about to.

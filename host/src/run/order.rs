@@ -5,6 +5,7 @@ use super::ending::Ending;
 use crate::names::{AgentName, SessionId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What is to be run, beside the command itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub struct Order {
     pub found: Option<(String, String)>,
     /// The agent's name.
     pub name: AgentName,
+    /// What kind of agent it is, by its command.
+    pub kind: Option<String>,
     /// Whether the name was chosen. One that was not gives way where somebody has it.
     pub chosen: bool,
     /// What the agent is for.
@@ -43,8 +46,8 @@ pub enum Phase {
     Beginning,
     /// This process is, or is to become, the agent.
     Running(u32),
-    /// It has failed, and is to be started again.
-    Waiting(Ending),
+    /// It has failed, and is to be started again after so long.
+    Waiting(Ending, Duration),
     /// It has ended for good.
     Over(Ending),
 }

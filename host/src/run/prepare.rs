@@ -40,14 +40,16 @@ pub fn order(setup: &Setup, wanted: &Wanted) -> anyhow::Result<Order> {
     };
     let (terminal, terminal_stderr) = terminal::callers();
     let (me, _) = identify(std::process::id())?;
+    let kind = kind_of(setup, &wanted.command)?;
     Ok(Order {
         state: setup.dirs.state.clone(),
         session,
         found,
         name: match &wanted.name {
             Some(chosen) => chosen.clone(),
-            None => default_name(setup, &wanted.command)?,
+            None => default_name(kind.as_deref(), &wanted.command)?,
         },
+        kind,
         chosen: wanted.name.is_some(),
         specialization: wanted.specialization.clone(),
         owner: setup.user.clone(),
@@ -68,17 +70,18 @@ fn folders_session(setup: &Setup) -> anyhow::Result<(SessionId, Option<(String, 
     Ok((SessionId::parse(&session_id(&top))?, found))
 }
 
-fn default_name(setup: &Setup, command: &[OsString]) -> anyhow::Result<AgentName> {
-    let argv: Vec<String> = command.iter().map(|slot| slot.to_string_lossy().into_owned()).collect();
-    let file = argv.first().map(|program| clean(&folder_name(Path::new(program)))).unwrap_or_default();
+/// What kind of agent the command starts, where it is one that is known.
+fn kind_of(setup: &Setup, command: &[OsString]) -> anyhow::Result<Option<String>> {
+    let argv = command.iter().map(|slot| slot.to_string_lossy().into_owned()).collect();
     let unknown = || "not looked at".to_owned();
     let program = Program { exe: Err(unknown()), argv: Ok(argv), cwd: Err(unknown()), env: Err(unknown()), uid: None };
     let recognised = Kinds::new(&setup.config().kinds)?.recognise(&program, "");
-    let kind = recognised.map(|recognised| recognised.kind.to_string());
+    Ok(recognised.map(|recognised| recognised.kind.to_string()))
+}
+
+fn default_name(kind: Option<&str>, command: &[OsString]) -> anyhow::Result<AgentName> {
+    let file = command.first().map(|program| clean(&folder_name(Path::new(program)))).unwrap_or_default();
     // What a file is called may be no name.
-    Ok(kind
-        .iter()
-        .chain([&file])
-        .find_map(|name| AgentName::parse(name).ok())
-        .map_or_else(|| AgentName::parse("agent"), Ok)?)
+    let name = kind.into_iter().chain([file.as_str()]).find_map(|name| AgentName::parse(name).ok());
+    Ok(name.map_or_else(|| AgentName::parse("agent"), Ok)?)
 }

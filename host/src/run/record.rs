@@ -1,12 +1,13 @@
 //! The record of a run in the registry. What cannot be written is said once, and stops nobody.
 
+use super::backoff::Backoff;
 use super::ending::Ending;
 use super::order::Order;
 use crate::clock::Clock;
 use crate::names::AgentName;
 use crate::observe::processes::{ProcessId, identify, may_live};
 use crate::store::registry::{RegisteredProcess, Registration};
-use crate::store::runs::{Begun, Keeper};
+use crate::store::runs::{Begun, Keeper, NewRun, RunEnd};
 use crate::store::{Store, StoreError};
 use std::io;
 use std::sync::Arc;
@@ -86,7 +87,13 @@ impl Record {
                 && other.pid_namespace == machine.pid_namespace
                 && may_live(ProcessId { pid: other.pid, start: other.start })
         };
-        Ok(self.store.begin_run(registration, names(order), &order.tag, me()?, lives)?)
+        let run = NewRun {
+            tag: &order.tag,
+            keeper: me()?,
+            max_restarts: order.restart.as_ref().map(Backoff::most),
+            kind: order.kind.as_deref(),
+        };
+        Ok(self.store.begin_run(registration, names(order), run, lives)?)
     }
 
     /// Notes that the agent was started again, as this process.
@@ -97,11 +104,24 @@ impl Record {
         });
     }
 
-    /// Notes how the agent has ended, and when it is to be started again.
-    pub fn ended(&mut self, ending: Ending, again_in: Option<Duration>) {
+    /// Notes how the agent has ended, by which signal that was asked for, and when it is to be started again.
+    pub fn ended(
+        &mut self,
+        ending: Ending,
+        request: Option<i32>,
+        again_in: Option<Duration>,
+        backoff: Option<&Backoff>,
+    ) {
         let again_in = again_in.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         self.write("the agent's end is not recorded", |store, tag, now| {
-            Ok(store.run_ended(tag, ending.0, now, again_in.map(|wait| now.saturating_add(wait)))?)
+            let end = RunEnd {
+                exit_code: ending.0,
+                at_ms: now,
+                request,
+                next_start_at_ms: again_in.map(|wait| now.saturating_add(wait)),
+                restarts_in_a_row: backoff.map_or(0, Backoff::in_a_row),
+            };
+            Ok(store.run_ended(tag, end)?)
         });
     }
 

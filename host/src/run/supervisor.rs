@@ -40,8 +40,8 @@ pub struct Supervisor {
     started: Duration,
     /// When it is to be started again.
     due: Option<Duration>,
-    /// Whether it was asked to end for good, or until when an end counts as asked for.
-    asked_until: Option<Duration>,
+    /// Until when an end counts as asked for, and by which signal.
+    asked: Option<(Duration, i32)>,
     /// When this process itself was sent a signal.
     heard: HashMap<Signal, Duration>,
     stopped: bool,
@@ -73,7 +73,7 @@ impl Supervisor {
     ) -> Self {
         let mut it = Self::going_on(order, command, master, clock, tell, state);
         it.record.kept_by_me();
-        if matches!(it.state.phase, Phase::Waiting(_)) {
+        if matches!(it.state.phase, Phase::Waiting(..)) {
             it.due = Some(it.clock.now().steady);
         }
         it
@@ -98,7 +98,7 @@ impl Supervisor {
             state,
             started,
             due: None,
-            asked_until: None,
+            asked: None,
             heard: HashMap::new(),
             stopped: false,
             tell,
@@ -189,15 +189,21 @@ impl Supervisor {
 
     fn ended(&mut self, pid: u32, ending: Ending) {
         let now = self.clock.now().steady;
-        let asked = self.asked_until.take().is_some_and(|until| now <= until);
+        let asked = self.asked.take().filter(|(until, _)| now <= *until).map(|(_, signal)| signal);
+        let request = ending.request().or(asked);
         let again_in = match &mut self.state.restart {
-            Some(backoff) if ending.is_failure() && !asked => backoff.next(now.saturating_sub(self.started)),
+            Some(backoff) if ending.is_failure() && request.is_none() => backoff.next(now.saturating_sub(self.started)),
             _ => None,
         };
-        self.record.ended(ending, again_in);
+        self.record.ended(ending, request, again_in, self.state.restart.as_ref());
         bury(pid);
-        self.due = again_in.map(|wait| now + wait);
-        self.enter(if again_in.is_some() { Phase::Waiting(ending) } else { Phase::Over(ending) });
+        self.go_on_after(ending, again_in);
+    }
+
+    /// The agent has ended, and is started again after this time, if at all.
+    fn go_on_after(&mut self, ending: Ending, again_in: Option<Duration>) {
+        self.due = again_in.map(|wait| self.clock.now().steady + wait);
+        self.enter(again_in.map_or(Phase::Over(ending), |wait| Phase::Waiting(ending, wait)));
     }
 
     /// Starts the agent again where that is due. Where it cannot be, it has failed once more.
@@ -216,12 +222,10 @@ impl Supervisor {
             }
             Err(error) => {
                 tracing::warn!("the agent cannot be started again: {error}");
-                let now = self.clock.now().steady;
                 let wait = self.state.restart.as_mut().and_then(|backoff| backoff.next(Duration::ZERO));
                 let ending = Ending(CANNOT_START.into());
-                self.record.ended(ending, wait);
-                self.due = wait.map(|wait| now + wait);
-                self.enter(if wait.is_some() { Phase::Waiting(ending) } else { Phase::Over(ending) });
+                self.record.ended(ending, None, wait, self.state.restart.as_ref());
+                self.go_on_after(ending, wait);
             }
         }
     }
@@ -251,18 +255,16 @@ impl Supervisor {
         if !REQUESTS.contains(&(signal as i32)) {
             return;
         }
-        if let Phase::Waiting(_) = self.state.phase {
+        if let Phase::Waiting(last, _) = self.state.phase {
             // Nothing runs that could be asked, and nothing is to be started.
-            if let Phase::Waiting(last) = self.state.phase {
-                self.record.ended(last, None);
-            }
+            self.record.ended(last, Some(signal as i32), None, self.state.restart.as_ref());
             self.due = None;
             self.enter(Phase::Over(Ending(-(signal as i32))));
             return;
         }
         let now = self.clock.now().steady;
         let until = if signal == Signal::SIGINT { now + INTERRUPTED } else { Duration::MAX };
-        self.asked_until = self.asked_until.max(Some(until));
+        self.asked = self.asked.max(Some((until, signal as i32)));
     }
 
     fn pass_on(&self, signal: Signal) {

@@ -31,8 +31,44 @@ pub struct RunRecord {
     pub exit_code: Option<i32>,
     /// When it last ended, Unix milliseconds.
     pub ended_at_ms: Option<u64>,
+    /// The number of the signal by which that end was asked for, where it was.
+    pub request: Option<i32>,
     /// When it is to be started again, Unix milliseconds.
     pub next_start_at_ms: Option<u64>,
+    /// How many restarts there were in a row, the one to come included.
+    pub restarts_in_a_row: u32,
+    /// How many there may be; `None`: it is not started again.
+    pub max_restarts: Option<u32>,
+    /// What kind of agent it is, by its command.
+    pub kind: Option<String>,
+}
+
+/// What is known of a run before its agent has started.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRun<'a> {
+    /// What all its processes are to carry in their environment.
+    pub tag: &'a str,
+    /// Who waits for its agent.
+    pub keeper: Keeper,
+    /// How many restarts in a row there may be; `None`: it is not started again.
+    pub max_restarts: Option<u32>,
+    /// What kind of agent it is, by its command.
+    pub kind: Option<&'a str>,
+}
+
+/// How the agent of a run has ended, and what comes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunEnd {
+    /// Its exit code, or minus the signal's number.
+    pub exit_code: i32,
+    /// When, Unix milliseconds.
+    pub at_ms: u64,
+    /// The number of the signal by which its end was asked for, where it was.
+    pub request: Option<i32>,
+    /// When it is to be started again, Unix milliseconds, if it is.
+    pub next_start_at_ms: Option<u64>,
+    /// How many restarts there were in a row, the one to come included.
+    pub restarts_in_a_row: u32,
 }
 
 /// Who waits for the agent of a run: a pid and its raw start token.
@@ -57,8 +93,7 @@ impl Store {
         &self,
         agent: Registration,
         names: impl IntoIterator<Item = AgentName>,
-        tag: &str,
-        keeper: Keeper,
+        run: NewRun<'_>,
         lives: impl Fn(&RegisteredProcess) -> bool,
     ) -> Result<Begun, StoreError> {
         let mut agent = agent;
@@ -73,7 +108,7 @@ impl Store {
                     Some(process) => taken = process.pid,
                     None => {
                         agent.agent_name = free;
-                        return begin(connection, &agent, tag, keeper);
+                        return begin(connection, &agent, run);
                     }
                 }
             }
@@ -108,17 +143,21 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn run_ended(
-        &self,
-        tag: &str,
-        exit_code: i32,
-        at_ms: u64,
-        next_start_at_ms: Option<u64>,
-    ) -> Result<(), StoreError> {
+    pub fn run_ended(&self, tag: &str, end: RunEnd) -> Result<(), StoreError> {
         self.write(|connection| {
-            let sql = "UPDATE run SET running = FALSE, exit_code = ?2, ended_at_ms = ?3, next_start_at_ms = ?4 WHERE tag = ?1";
-            let next = next_start_at_ms.map(u64::cast_signed);
-            connection.execute(sql, params![tag, exit_code, at_ms.cast_signed(), next])?;
+            let sql = "UPDATE run SET running = FALSE, exit_code = :code, ended_at_ms = :at, request = :request,
+                next_start_at_ms = :next, restarts_in_a_row = :in_a_row WHERE tag = :tag";
+            connection.execute(
+                sql,
+                named_params! {
+                    ":tag": tag,
+                    ":code": end.exit_code,
+                    ":at": end.at_ms.cast_signed(),
+                    ":request": end.request,
+                    ":next": end.next_start_at_ms.map(u64::cast_signed),
+                    ":in_a_row": end.restarts_in_a_row,
+                },
+            )?;
             Ok(())
         })
     }
@@ -182,18 +221,20 @@ fn holder(
     connection.query_row(sql, params![session.as_str(), agent.as_str()], process).optional()
 }
 
-fn begin(connection: &Connection, agent: &Registration, tag: &str, keeper: Keeper) -> rusqlite::Result<Begun> {
+fn begin(connection: &Connection, agent: &Registration, run: NewRun<'_>) -> rusqlite::Result<Begun> {
     replace(connection, agent)?;
-    let sql = "INSERT INTO run (session_id, name, tag, keeper_pid, keeper_start, running)
-        VALUES (:session, :name, :tag, :keeper_pid, :keeper_start, TRUE)";
+    let sql = "INSERT INTO run (session_id, name, tag, keeper_pid, keeper_start, running, max_restarts, kind)
+        VALUES (:session, :name, :tag, :keeper_pid, :keeper_start, TRUE, :max_restarts, :kind)";
     connection.execute(
         sql,
         named_params! {
             ":session": agent.session_id.as_str(),
             ":name": agent.agent_name.as_str(),
-            ":tag": tag,
-            ":keeper_pid": keeper.0,
-            ":keeper_start": keeper.1.cast_signed(),
+            ":tag": run.tag,
+            ":keeper_pid": run.keeper.0,
+            ":keeper_start": run.keeper.1.cast_signed(),
+            ":max_restarts": run.max_restarts,
+            ":kind": run.kind,
         },
     )?;
     Ok(Begun::As(agent.agent_name.clone()))
@@ -214,7 +255,11 @@ fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         restarted_at_ms: time("restarted_at_ms")?,
         exit_code: row.get("exit_code")?,
         ended_at_ms: time("ended_at_ms")?,
+        request: row.get("request")?,
         next_start_at_ms: time("next_start_at_ms")?,
+        restarts_in_a_row: row.get("restarts_in_a_row")?,
+        max_restarts: row.get("max_restarts")?,
+        kind: row.get("kind")?,
     })
 }
 

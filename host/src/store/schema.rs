@@ -69,7 +69,11 @@ const RUNS: &str = "
         restarted_at_ms INTEGER,
         exit_code INTEGER,
         ended_at_ms INTEGER,
+        request INTEGER,
         next_start_at_ms INTEGER,
+        restarts_in_a_row INTEGER NOT NULL DEFAULT 0,
+        max_restarts INTEGER,
+        kind TEXT,
         PRIMARY KEY (session_id, name),
         FOREIGN KEY (session_id, name) REFERENCES agent (session_id, name) ON DELETE CASCADE
     ) STRICT, WITHOUT ROWID;

@@ -144,6 +144,7 @@ async fn an_agent_that_is_gone_for_one_look_has_not_left() {
     declare(&roster, &["one"]);
     let told = timeout(PATIENCE, waiting.until_needed()).await.unwrap().unwrap();
     assert_eq!((names(&told), told.attention.needs[0].kind), (vec!["me"], crate::report::NeedKind::Left));
+    assert_eq!(told.attention.needs[0].why, "is in the session no more: it is declared no more");
 }
 
 #[tokio::test]

@@ -98,6 +98,24 @@ pub enum InstallError {
     },
 }
 
+/// Whether an agent of this kind sends its events, for all of the user's projects.
+#[derive(Debug)]
+pub struct State {
+    /// Whether its folder is here: somebody uses it.
+    pub configured: bool,
+    /// Whether the hooks are in its settings; or why that cannot be said.
+    pub installed: Result<bool, InstallError>,
+}
+
+impl State {
+    /// How it is with this kind of agent.
+    pub fn of(kind: &str, environment: &Environment) -> Self {
+        let configured = Way::of(kind, false, environment).is_ok_and(|way| way.folder().is_dir());
+        let installed = Plan::uninstall(kind, false, environment).map(|plan| plan.changes());
+        Self { configured, installed }
+    }
+}
+
 impl Plan {
     /// What is to be done so that an agent of this kind runs `program`.
     ///

@@ -3,7 +3,7 @@
 use super::InstallError;
 use super::settings::{Shape, has, with_hooks, without_hooks};
 use crate::config::Environment;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The plugin for OpenCode; `{{program}}` is this program's path as a string of JavaScript.
 const PLUGIN: &str = include_str!("opencode.js");
@@ -116,6 +116,15 @@ impl Way {
         file
     }
 
+    /// The agent's own folder.
+    pub fn folder(&self) -> &Path {
+        let own = match self {
+            Self::Settings { file, .. } => file.parent(),
+            Self::Plugin { file } => file.ancestors().nth(2),
+        };
+        own.unwrap_or(Path::new(""))
+    }
+
     /// What the file is to hold so that the agent runs `program`, and at which events of its settings that is new. `folders` have to be
     /// made for a new file.
     ///
@@ -171,7 +180,6 @@ impl Way {
 mod tests {
     use super::*;
     use crate::observe::records::hooks::meaning::KINDS;
-    use std::path::Path;
 
     fn file(kind: &str, project: bool, variables: &[(&str, &str)]) -> PathBuf {
         let environment = Environment::from_iter(variables.iter().copied());

@@ -97,6 +97,7 @@ fn agent(of: &native::Agent) -> Agent {
         usage: of.usage.as_ref().map(usage),
         evidence: of.evidence.iter().map(evidence).collect(),
         unmeasured: of.unmeasured.iter().map(|gap| facts::Gap::new(gap.field.clone(), gap.reason.clone())).collect(),
+        origin: Default::default(),
         run: None,
     }
 }

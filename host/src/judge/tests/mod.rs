@@ -117,6 +117,7 @@ fn session(agents: usize) -> Snapshot {
         usage: None,
         evidence: vec![],
         unmeasured: vec![],
+        origin: Default::default(),
         run: None,
     };
     Snapshot {

@@ -39,7 +39,7 @@ use super::census::NO_KIND;
 use super::facts::{Claim, Evidence, Gap, Usage};
 use super::processes::{ProcessId, Program, sees_alike};
 use crate::clock::Moment;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
@@ -201,8 +201,18 @@ fn unread(what: &str, kind: &str) -> String {
 
 /// A reader of records.
 pub trait Records: Debug + Send {
+    /// The kinds of agents whose records it can read.
+    fn kinds(&self) -> Vec<&'static str>;
+
+    /// What of them, for people.
+    fn what(&self) -> &'static str {
+        "activity and work"
+    }
+
     /// Whether it reads the records of this kind.
-    fn reads(&self, kind: &str) -> bool;
+    fn reads(&self, kind: &str) -> bool {
+        self.kinds().contains(&kind)
+    }
 
     /// Whether these say what an agent of this kind does and uses. It is not so of events, which need not be sent.
     fn follows(&self, kind: &str) -> bool {
@@ -240,6 +250,15 @@ impl Readers {
     #[must_use]
     pub fn complete(self) -> Self {
         Self { complete: true, ..self }
+    }
+
+    /// What can be read, and of which kinds of agents, by name.
+    pub fn scope(&self) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+        let mut scope: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for reader in &self.all {
+            scope.entry(reader.what()).or_default().extend(reader.kinds());
+        }
+        scope
     }
 
     /// What all of them find of the agents that live, by root. Also where there is nobody, so that readers can forget.

@@ -5,9 +5,9 @@ use super::{DeclaredAgent, DeclaredSession, Source};
 use crate::names::{AgentName, SessionId};
 use crate::observe::census::{Census, Known};
 use crate::observe::facts::{ProcessState, Run, SourceState};
-use crate::observe::processes::{Liveness, ProcessId};
+use crate::observe::processes::ProcessId;
+use crate::observe::runs;
 use crate::observe::table::ProcessTable;
-use crate::store::runs::RunRecord;
 use std::collections::{HashMap, HashSet};
 
 /// All sources of declared agents.
@@ -127,7 +127,7 @@ impl Place {
             Found::NotSeen(why) => (None, ProcessState::NotLocal, Some(why)),
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
-        let run = agent.run.as_ref().map(|record| recorded(record, table));
+        let run = agent.run.as_ref().map(|record| runs::recorded(record, table));
         Self { session, agent, known, state, note, run }
     }
 
@@ -142,18 +142,5 @@ impl Place {
         let why = format!("is process {}, which is declared as {name} in session {session}", id.pid);
         (self.known, self.state, self.note) = (None, ProcessState::NotLocal, Some(why.clone()));
         Some(why)
-    }
-}
-
-/// What a record says now. One that was to be started again is not, where nobody is left who would.
-fn recorded(record: &RunRecord, table: &impl ProcessTable) -> Run {
-    let keeper = ProcessId { pid: record.keeper_pid, start: record.keeper_start };
-    let is_kept = || matches!(table.state_of(keeper), Liveness::Alive | Liveness::Unreadable);
-    Run {
-        restarts: record.restarts,
-        restarted_at_ms: record.restarted_at_ms,
-        exit_code: record.exit_code,
-        ended_at_ms: record.ended_at_ms,
-        next_start_at_ms: record.next_start_at_ms.filter(|_| is_kept()),
     }
 }

@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex};
 struct Told(Arc<Mutex<Testimony>>);
 
 impl Records for Told {
+    fn kinds(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     fn reads(&self, kind: &str) -> bool {
         kind == "codex"
     }

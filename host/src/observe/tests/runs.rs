@@ -2,7 +2,7 @@
 
 use super::world::*;
 use crate::names::{AgentName, SessionId};
-use crate::observe::facts::ProcessState;
+use crate::observe::facts::{Claim, ProcessState};
 use crate::observe::processes::{Machine, ProcessId};
 use crate::observe::roster::{DeclaredAgent, Locator};
 use crate::store::runs::RunRecord;
@@ -24,7 +24,11 @@ fn run(boot: &str, namespace: &str, record: impl FnOnce(&mut RunRecord)) -> Decl
         restarted_at_ms: None,
         exit_code: None,
         ended_at_ms: None,
+        request: None,
         next_start_at_ms: None,
+        restarts_in_a_row: 0,
+        max_restarts: None,
+        kind: None,
     };
     record(&mut run);
     DeclaredAgent { run: Some(run), ..agent("backend", process) }
@@ -44,6 +48,23 @@ fn how_an_agent_ended_is_known_where_nothing_is_left_of_it() {
         assert_eq!(gap(it, "exit-code"), None);
         assert_eq!(it.run.map(|run| (run.exit_code, run.ended_at_ms)), Some((Some(3), Some(7))));
     }
+}
+
+#[test]
+fn of_its_end_is_said_when_it_was_and_of_its_kind_what_it_had_been() {
+    let ended = |run: &mut RunRecord| {
+        (run.running, run.exit_code, run.ended_at_ms, run.request) = (false, Some(4), Some(7), Some(15));
+        run.kind = Some("claude".to_owned());
+    };
+    let mut scene = scene(run("boot", "pid:[1]", ended));
+    let seen = scene.look();
+    let it = only(&seen);
+    assert_eq!(it.kind, "claude");
+    let said: Vec<_> = it.evidence.iter().map(|said| (said.claim, said.detail.as_deref(), said.at_ms)).collect();
+    assert_eq!(said, [(Claim::Finished, Some("ended on request (signal 15)"), 7)]);
+    scene.world().start(10, 1, &["codex"], "/".as_ref());
+    let seen = scene.look();
+    assert_eq!((only(&seen).kind.as_str(), &only(&seen).evidence), ("codex", &vec![]), "it runs");
 }
 
 #[test]

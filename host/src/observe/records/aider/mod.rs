@@ -48,8 +48,8 @@ pub struct Aider {
 }
 
 impl Records for Aider {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "aider"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["aider"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {

@@ -69,8 +69,8 @@ impl Claude {
 }
 
 impl Records for Claude {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "claude"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["claude"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {

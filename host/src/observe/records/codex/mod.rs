@@ -35,8 +35,8 @@ pub struct Codex {
 }
 
 impl Records for Codex {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "codex"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["codex"]
     }
 
     fn learn(&mut self, programs: &[ProcessId]) {

@@ -82,8 +82,8 @@ impl Copilot {
 }
 
 impl Records for Copilot {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "copilot"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["copilot"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {

@@ -30,8 +30,8 @@ pub struct Cursor {
 }
 
 impl Records for Cursor {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "cursor"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["cursor"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {

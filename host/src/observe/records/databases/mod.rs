@@ -133,6 +133,10 @@ struct Question<'q> {
 }
 
 impl Records for Databases {
+    fn kinds(&self) -> Vec<&'static str> {
+        KINDS.into_iter().map(|kind| kind.name()).collect()
+    }
+
     fn reads(&self, kind: &str) -> bool {
         kind_of(kind).is_some()
     }

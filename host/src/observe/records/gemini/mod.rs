@@ -38,8 +38,8 @@ pub struct Gemini {
 }
 
 impl Records for Gemini {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "gemini"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["gemini"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {

@@ -145,6 +145,15 @@ impl Hooks {
 
 impl Records for Hooks {
     /// All kinds: an agent that is declared need not be recognised.
+    fn kinds(&self) -> Vec<&'static str> {
+        meaning::KINDS.to_vec()
+    }
+
+    fn what(&self) -> &'static str {
+        "events, where hooks are installed,"
+    }
+
+    /// Whoever sends events is heard.
     fn reads(&self, _kind: &str) -> bool {
         true
     }

@@ -39,6 +39,14 @@ struct Configured {
 }
 
 impl Records for McpServers {
+    fn kinds(&self) -> Vec<&'static str> {
+        places::kinds().collect()
+    }
+
+    fn what(&self) -> &'static str {
+        "MCP servers"
+    }
+
     /// All kinds: of those whose configuration nobody knows, that is said.
     fn reads(&self, _kind: &str) -> bool {
         true

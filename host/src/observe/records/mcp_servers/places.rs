@@ -92,6 +92,11 @@ const KINDS: [Kind; 7] = [
     },
 ];
 
+/// The kinds of agents of which it is known where they keep it.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|known| known.name)
+}
+
 /// Whether it is known where agents of this kind keep it.
 pub fn is_known(kind: &str) -> bool {
     KINDS.iter().any(|known| known.name == kind)

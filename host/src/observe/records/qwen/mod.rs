@@ -116,8 +116,8 @@ fn chats_of(session: &Id, projects: &Path) -> Vec<PathBuf> {
 }
 
 impl Records for Qwen {
-    fn reads(&self, kind: &str) -> bool {
-        kind == "qwen"
+    fn kinds(&self) -> Vec<&'static str> {
+        vec!["qwen"]
     }
 
     fn read(&mut self, subjects: &[&Subject], now: Moment) -> Vec<Testimony> {
