@@ -85,7 +85,8 @@ fn is_closed(folder: &Access, trusted: &[u32]) -> bool {
     trusted.contains(&folder.owner) && (!is_open || folder.mode & STICKY != 0)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
