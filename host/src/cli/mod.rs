@@ -96,6 +96,9 @@ enum Command {
     /// Sleeps beside an agent for `run`
     #[command(hide = true)]
     Anchor(run::AnchorArgs),
+    /// Hears signals beside an agent for `run`
+    #[command(hide = true)]
+    Witness,
 }
 
 impl Cli {
@@ -113,7 +116,7 @@ impl Cli {
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),
-            Command::Run(args) => run::run(&setup()?, args),
+            Command::Run(args) => run::run(setup(), args),
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Hook(args) => hook::run(&args),
@@ -125,6 +128,7 @@ impl Cli {
             Command::Keep(args) => run::keep(args),
             Command::Stage(args) => run::stage(&args),
             Command::Anchor(args) => run::anchor(&args),
+            Command::Witness => run::witness(),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use super::printer;
 use crate::names::{AgentName, SessionId};
+use crate::observe::processes::{ProcessId, may_live};
 use crate::registering::{self, Declaration};
 use crate::setup::Setup;
+use crate::store::runs::RunRecord;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -71,6 +73,7 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCode> {
+    let is_kept = is_kept(setup, args)?;
     anyhow::ensure!(
         setup.store.unregister(&args.session, &args.name)?,
         "session {} has no registered agent {}",
@@ -84,5 +87,16 @@ pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCo
     } else {
         printer::line(&format!("unregistered: {} of session {}", args.name, args.session))?;
     }
+    if is_kept {
+        anstream::eprintln!("headcount: `headcount run` still stands by it: it goes on, and nothing of it is recorded");
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the agent is one that was started by `run`, and runs or is to be started again.
+fn is_kept(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<bool> {
+    let is_it = |run: &RunRecord| run.session_id == args.session && run.agent_name == args.name;
+    let goes_on = |run: &RunRecord| run.running || run.next_start_at_ms.is_some();
+    let lives = |run: &RunRecord| may_live(ProcessId { pid: run.keeper_pid, start: run.keeper_start });
+    Ok(setup.store.runs()?.iter().any(|run| is_it(run) && goes_on(run) && lives(run)))
 }
