@@ -14,34 +14,34 @@ use std::time::{Duration, Instant};
 
 const NAMED: [&str; 4] = ["--session", "s", "--name", "it"];
 
-fn command(world: &World, options: &[&str], script: &str) -> Command {
+pub fn command(world: &World, options: &[&str], script: &str) -> Command {
     let mut command = world.command(&[&["run"], &NAMED[..], options, &["--", "sh", "-c", script]].concat());
     command.env("PATH", std::env::var_os("PATH").unwrap());
     command
 }
 
-fn run(world: &World, options: &[&str], script: &str) -> Ran {
+pub fn run(world: &World, options: &[&str], script: &str) -> Ran {
     finish(command(world, options, script))
 }
 
 /// A run that goes on until the test ends it, or is over.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Running {
-    fn start(mut command: Command) -> Self {
+    pub fn start(mut command: Command) -> Self {
         Self(command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
     /// The keeper, which is the front's only child.
-    fn keeper(&self) -> u32 {
+    pub fn keeper(&self) -> u32 {
         child_of(self.pid())
     }
 
-    fn end(&mut self) -> ExitStatus {
+    pub fn end(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.0.try_wait().unwrap() {
@@ -64,13 +64,17 @@ impl Drop for Running {
     }
 }
 
-fn child_of(pid: u32) -> u32 {
+/// The child of a process that is no witness.
+pub fn child_of(pid: u32) -> u32 {
     let children = || fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    until("it has a child", || !children().trim().is_empty());
-    children().split_whitespace().next().unwrap().parse().unwrap()
+    let is_witness =
+        |child: &&str| fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "witness\n");
+    let find = || children().split_whitespace().find(|child| !is_witness(child)).map(|child| child.parse().unwrap());
+    until("it has a child", || find().is_some());
+    find().unwrap()
 }
 
-fn send(pid: u32, signal: Signal) {
+pub fn send(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
 }
 
@@ -78,18 +82,18 @@ fn report(world: &World) -> Value {
     world.run(&["status", "s", "--json"]).json()
 }
 
-fn it(world: &World) -> Value {
+pub fn it(world: &World) -> Value {
     agent(&report(world), "it").clone()
 }
 
 /// The pid that an agent has written to a file.
-fn pid_in(world: &World, name: &str) -> u32 {
+pub fn pid_in(world: &World, name: &str) -> u32 {
     let read = || fs::read_to_string(world.path(name)).ok()?.strip_suffix('\n')?.parse().ok();
     until("its pid is written", || read().is_some());
     read().unwrap()
 }
 
-fn lines(world: &World, name: &str) -> usize {
+pub fn lines(world: &World, name: &str) -> usize {
     fs::read_to_string(world.path(name)).unwrap_or_default().lines().count()
 }
 
@@ -250,7 +254,7 @@ fn without_both_the_agent_lives_on_and_how_it_ends_is_not_known() {
 #[test]
 fn who_fails_is_started_again_and_not_for_ever() {
     let world = World::new();
-    let options = ["--restart", "on-failure", "--backoff", "10ms", "--max-restarts", "2"];
+    let options = ["--restart", "on-failure", "--backoff", "100ms", "--max-restarts", "2"];
     let mut run = Running::start(command(&world, &options, "echo . >>starts; exit 3"));
     assert_eq!(run.end().code(), Some(3));
     assert_eq!(lines(&world, "starts"), 3);
@@ -313,7 +317,7 @@ fn who_was_asked_to_end_has_not_failed() {
 #[test]
 fn whoever_is_left_starts_it_again() {
     let world = World::new();
-    let options = ["--restart", "on-failure", "--backoff", "10ms", "--max-restarts", "1"];
+    let options = ["--restart", "on-failure", "--backoff", "100ms", "--max-restarts", "1"];
     let script = "echo . >>starts; echo $$ >pid.new; mv pid.new pid; until test -e end; do sleep 0.02; done; exit 4";
     let mut run = Running::start(command(&world, &options, script));
     let first = pid_in(&world, "pid");

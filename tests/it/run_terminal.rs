@@ -3,7 +3,7 @@
 use crate::world::{HEADCOUNT, PATIENCE, World, agent, descendants, state, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs;
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A terminal with a program in it.
-struct Terminal {
+pub struct Terminal {
     master: Option<Arc<OwnedFd>>,
     shown: Arc<Mutex<Vec<u8>>>,
     child: Child,
@@ -25,7 +25,7 @@ struct Terminal {
 impl Terminal {
     /// A terminal of 30 lines with 100 columns, in which `command` runs as in a window of its own. What makes it so is the same stage
     /// that agents go through, because a test may not do it itself between a fork and an exec.
-    fn start(world: &World, command: &[&str], adjust: impl FnOnce(&mut Command, &OwnedFd)) -> Self {
+    pub fn start(world: &World, command: &[&str], adjust: impl FnOnce(&mut Command, &OwnedFd)) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -33,8 +33,11 @@ impl Terminal {
         let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         let (gate, mut open) = std::io::pipe().unwrap();
         let (mut report, stands) = std::io::pipe().unwrap();
-        let lines = [std::process::id().cast_signed(), gate.as_raw_fd(), stands.as_raw_fd()].map(|n| n.to_string());
-        let mut stage = world.command(&["stage", &lines[0], &lines[1], &lines[2], "--terminal", "--"]);
+        for end in [gate.as_fd(), stands.as_fd()] {
+            rustix::io::fcntl_setfd(end, FdFlags::empty()).unwrap();
+        }
+        let lines = [gate.as_raw_fd(), stands.as_raw_fd()].map(|n| n.to_string());
+        let mut stage = world.command(&["stage", &lines[0], &lines[1], "--terminal", "--"]);
         stage.args(command).env("TERM", "xterm").env("PATH", std::env::var_os("PATH").unwrap());
         stage.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave.try_clone().unwrap());
         adjust(&mut stage, &slave);
@@ -49,27 +52,27 @@ impl Terminal {
     }
 
     /// `headcount run` with these arguments in a terminal.
-    fn run(world: &World, args: &[&str]) -> Self {
+    pub fn run(world: &World, args: &[&str]) -> Self {
         Self::start(world, &[&[HEADCOUNT, "run"], args].concat(), |_, _| {})
     }
 
     /// The pid of what runs in it.
-    fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    fn type_in(&self, keys: &str) {
+    pub fn type_in(&self, keys: &str) {
         let mut bytes = keys.as_bytes();
         while !bytes.is_empty() {
             bytes = &bytes[rustix::io::write(self.master.as_ref().unwrap(), bytes).unwrap()..];
         }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    fn until_shows(&self, what: &str) {
+    pub fn until_shows(&self, what: &str) {
         let start = Instant::now();
         while !self.text().contains(what) {
             assert!(start.elapsed() < PATIENCE, "{what:?} is not shown: {:?}", self.text());
@@ -78,7 +81,7 @@ impl Terminal {
     }
 
     /// The number that is shown after `label`, once the line has ended.
-    fn number_after(&self, label: &str) -> u32 {
+    pub fn number_after(&self, label: &str) -> u32 {
         let find = || {
             let text = self.text();
             let (_, rest) = text.split_once(label)?;
@@ -89,12 +92,12 @@ impl Terminal {
     }
 
     /// Whether each key is passed on at once, and not line by line.
-    fn is_raw(&self) -> bool {
+    pub fn is_raw(&self) -> bool {
         let modes = tcgetattr(self.master.as_ref().unwrap()).unwrap();
         !modes.local_modes.contains(LocalModes::ICANON)
     }
 
-    fn end(&mut self) -> ExitStatus {
+    pub fn end(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -145,12 +148,12 @@ fn collect(master: Arc<OwnedFd>, shown: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-fn kill_now(pid: u32, signal: Signal) {
+pub fn kill_now(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
 }
 
 /// The keeper that a front has started: its only child.
-fn keeper_of(front: u32) -> u32 {
+pub fn keeper_of(front: u32) -> u32 {
     let children = || fs::read_to_string(format!("/proc/{front}/task/{front}/children")).unwrap_or_default();
     until("the keeper is there", || !children().trim().is_empty());
     children().split_whitespace().next().unwrap().parse().unwrap()
@@ -160,9 +163,9 @@ fn it(world: &World) -> serde_json::Value {
     agent(&world.run(&["status", "s", "--json"]).json(), "it").clone()
 }
 
-const NAMED: [&str; 5] = ["--session", "s", "--name", "it", "--"];
+pub const NAMED: [&str; 5] = ["--session", "s", "--name", "it", "--"];
 
-fn shell(script: &str) -> Vec<&str> {
+pub fn shell(script: &str) -> Vec<&str> {
     [&NAMED[..], &["sh", "-c", script]].concat()
 }
 
@@ -262,7 +265,7 @@ fn it_is_started_again_in_the_same_terminal_and_control_c_gives_up() {
     assert_eq!(it(&world)["run"]["last_exit"]["code"], 3);
     assert_eq!(it(&world)["activity"]["reason"], "ended on request (signal 2)");
 
-    let options = ["--restart", "on-failure", "--backoff", "20ms", "--max-restarts", "1"];
+    let options = ["--restart", "on-failure", "--backoff", "100ms", "--max-restarts", "1"];
     let mut terminal = Terminal::run(&world, &[&options[..], &script].concat());
     terminal.until_shows("ready");
     terminal.type_in("one\r");

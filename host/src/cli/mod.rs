@@ -112,6 +112,8 @@ enum OwnCommand {
     Stage(run::StageArgs),
     /// Sleeps beside an agent for `run`
     Anchor(run::AnchorArgs),
+    /// Hears signals beside an agent for `run`
+    Witness,
 }
 
 /// A command line that was understood.
@@ -150,6 +152,7 @@ impl Invocation {
                 OwnCommand::Keep(args) => run::keep(args),
                 OwnCommand::Stage(args) => run::stage(&args),
                 OwnCommand::Anchor(args) => run::anchor(&args),
+                OwnCommand::Witness => run::witness(),
             },
         }
     }
@@ -168,7 +171,7 @@ impl Cli {
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),
-            Command::Run(args) => run::run(&setup()?, args),
+            Command::Run(args) => run::run(setup(), args),
             Command::Register(args) => register::register(&setup()?, args),
             Command::Unregister(args) => register::unregister(&setup()?, &args),
             Command::Hook(args) => hook::run(&args),

@@ -1,9 +1,11 @@
 //! `headcount register` and `headcount unregister`.
 
 use super::printer;
-use crate::names::{self, AgentName, BadName};
+use crate::names::{self, AgentName, BadName, SessionId};
+use crate::observe::processes::{ProcessId, may_live};
 use crate::registering::{self, Declaration};
 use crate::setup::Setup;
+use crate::store::runs::RunRecord;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -75,11 +77,13 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCode> {
+    let kept = kept(setup)?;
     let done = registering::unregister(setup, &[], &args.session, &args.name)?;
     if let Some(missing) = done.missing {
         anyhow::bail!("{missing}");
     }
     let session = done.session_id;
+    let is_kept = kept.contains(&(session.clone(), args.name.clone()));
     if args.json {
         printer::json(
             &serde_json::json!({ "session_id": session, "agent_id": args.name.agent_id(), "removed": true }),
@@ -87,5 +91,16 @@ pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCo
     } else {
         printer::line(&format!("unregistered: {} of session {session}", args.name))?;
     }
+    if is_kept {
+        anstream::eprintln!("headcount: `headcount run` still stands by it: it goes on, and nothing of it is recorded");
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The agents that were started by `run`, and run or are to be started again.
+fn kept(setup: &Setup) -> anyhow::Result<Vec<(SessionId, AgentName)>> {
+    let goes_on = |run: &RunRecord| run.running || run.next_start_at_ms.is_some();
+    let lives = |run: &RunRecord| may_live(ProcessId { pid: run.keeper_pid, start: run.keeper_start });
+    let kept = setup.store.runs()?.into_iter().filter(|run| goes_on(run) && lives(run));
+    Ok(kept.map(|run| (run.session_id, run.agent_name)).collect())
 }

@@ -30,12 +30,19 @@ pub struct Args {
     /// How often in a row; who has run for a minute begins anew
     #[arg(long, value_name = "N", default_value_t = 5)]
     max_restarts: u32,
-    /// How long to wait before the first restart; each further wait is twice as long, up to a minute
-    #[arg(long, value_name = "TIME", default_value_t = Span::from_millis(1000))]
+    /// How long to wait before the first restart; at least 100ms; each further wait is twice as long, up to a minute
+    #[arg(long, value_name = "TIME", default_value_t = Span::from_millis(1000), value_parser = backoff)]
     backoff: Span,
     /// The command
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// A wait that is long enough for the machine to do something else meanwhile.
+fn backoff(text: &str) -> Result<Span, String> {
+    let least = Span::from_millis(100);
+    let wait: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if wait < least { Err(format!("must be at least {least}")) } else { Ok(wait) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -49,14 +56,16 @@ pub struct KeepArgs {
     state: PathBuf,
     order: String,
     front: u32,
-    line: i32,
+    news: i32,
+    hints: i32,
+    #[arg(long)]
+    witness: Vec<i32>,
     #[arg(last = true)]
     command: Vec<OsString>,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct StageArgs {
-    parent: u32,
     gate: i32,
     report: i32,
     #[arg(long)]
@@ -73,8 +82,17 @@ pub struct AnchorArgs {
     agent: u32,
 }
 
+/// What goes wrong here is no exit code of the agent's.
 #[cfg(target_os = "linux")]
-pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(setup: anyhow::Result<Setup>, args: Args) -> anyhow::Result<ExitCode> {
+    setup.and_then(|setup| start(&setup, args)).or_else(|error| {
+        anstream::eprintln!("headcount: {error}");
+        Ok(crate::run::cannot_start())
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn start(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
     use crate::registering;
     use crate::run::{Backoff, Wanted, front, order};
     let restart = (args.restart == Restart::OnFailure).then(|| Backoff::new(args.backoff.0, args.max_restarts));
@@ -86,24 +104,33 @@ pub fn run(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
 
 #[cfg(target_os = "linux")]
 pub fn keep(args: KeepArgs) -> anyhow::Result<ExitCode> {
-    crate::run::take_name()?;
-    let KeepArgs { state, order, front, line, command } = args;
+    use crate::run::keeper::{self, Lines};
+    crate::run::take_name(c"headcount")?;
+    let KeepArgs { state, order, front, news, hints, witness, command } = args;
     let order = crate::run::Order { state, ..serde_json::from_str(&order)? };
-    Ok(crate::run::keeper::run(order, command, front, line))
+    Ok(keeper::run(order, command, front, &Lines { news, hints, witness: witness.try_into().ok() }))
 }
 
 #[cfg(target_os = "linux")]
 pub fn stage(args: &StageArgs) -> anyhow::Result<ExitCode> {
     use crate::run::stage::{self, Lines};
-    crate::run::take_name()?;
-    let lines = Lines { parent: args.parent, gate: args.gate, report: args.report };
+    crate::run::take_name(c"headcount")?;
+    let lines = Lines { gate: args.gate, report: args.report };
     Ok(stage::run(&lines, args.terminal, &args.blocked, &args.command))
+}
+
+#[cfg(target_os = "linux")]
+pub fn witness() -> anyhow::Result<ExitCode> {
+    // Not the program's: who signals all that have it is to miss this one.
+    crate::run::take_name(c"witness")?;
+    crate::run::witness::run()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(target_os = "linux")]
 pub fn anchor(args: &AnchorArgs) -> anyhow::Result<ExitCode> {
     use crate::run::anchor::{self, Part};
-    crate::run::take_name()?;
+    crate::run::take_name(c"headcount")?;
     let part = Part::ALL.into_iter().find(|(word, _)| *word == args.part);
     let (_, part) = part.ok_or_else(|| anyhow::anyhow!("an anchor has no part {}", args.part))?;
     anchor::run(part, args.agent)?;
@@ -111,7 +138,7 @@ pub fn anchor(args: &AnchorArgs) -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn run(_setup: &Setup, _args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(_setup: anyhow::Result<Setup>, _args: Args) -> anyhow::Result<ExitCode> {
     unsupported()
 }
 
@@ -127,6 +154,11 @@ pub fn stage(_args: &StageArgs) -> anyhow::Result<ExitCode> {
 
 #[cfg(not(target_os = "linux"))]
 pub fn anchor(_args: &AnchorArgs) -> anyhow::Result<ExitCode> {
+    unsupported()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn witness() -> anyhow::Result<ExitCode> {
     unsupported()
 }
 

@@ -50,6 +50,7 @@ pub fn drop_anchor() -> io::Result<()> {
 /// # Errors
 /// When the system refuses.
 pub fn run(part: Part, agent: u32) -> io::Result<()> {
+    super::line::close_callers()?;
     match part {
         Part::Starter => {
             command(Part::Parent, agent).process_group(0).spawn()?;

@@ -8,8 +8,8 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, wait, waitid, wai
 pub enum Change {
     /// It has ended.
     Ended(Ending),
-    /// It was stopped by a signal.
-    Stopped,
+    /// It was stopped by the signal with this number.
+    Stopped(i32),
     /// It was continued.
     Continued,
 }
@@ -26,8 +26,7 @@ pub fn next(agent: Option<u32>) -> Option<(u32, Change)> {
     let (pid, status) = wait(options).ok().flatten()?;
     let change = match Ending::of(status) {
         Some(ending) => Change::Ended(ending),
-        None if status.stopped() => Change::Stopped,
-        None => Change::Continued,
+        None => status.stopping_signal().map_or(Change::Continued, Change::Stopped),
     };
     Some((pid.as_raw_nonzero().get().cast_unsigned(), change))
 }
@@ -41,6 +40,11 @@ fn peek(pid: u32) -> Option<Ending> {
 /// Takes an ended child off the process table. One that is there no more was buried before.
 pub fn bury(pid: u32) {
     let _ = raw(pid).map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
+}
+
+/// The same for one that is about to end, and is waited for.
+pub fn bury_soon(pid: u32) {
+    let _ = raw(pid).map(|pid| waitpid(Some(pid), WaitOptions::empty()));
 }
 
 fn raw(pid: u32) -> Option<Pid> {

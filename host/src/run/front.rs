@@ -7,18 +7,20 @@ use super::children::{self, Change};
 use super::ending::Ending;
 use super::keeper::let_go;
 use super::line::{self, Line};
-use super::order::{News, Order, Phase, State};
-use super::signals::{Caught, PASSED_ON, Signals, die_of, hear_of_children, send};
+use super::order::{Hint, News, Order, Phase, State};
+use super::signals::{Signals, die_of, hear_of_children, send, stop_as_by_key};
 use super::stage::{CANNOT_START, PROGRAM};
 use super::supervisor::Supervisor;
 use super::terminal::Terminals;
+use super::unwritten::Unwritten;
+use super::witness::Witness;
 use crate::clock::SystemClock;
 use crate::text::Wait;
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, PipeReader, Read as _};
-use std::os::fd::OwnedFd;
+use std::io::{self, IsTerminal as _, PipeReader, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -27,6 +29,9 @@ use std::time::Duration;
 
 /// How often a process in the background looks whether it was brought to the foreground: nothing tells it.
 const BACKGROUND: Duration = Duration::from_millis(200);
+
+/// How long what could not be written is tried once the agent has ended. The user waits for it.
+const LAST_TRIES: Duration = Duration::from_secs(2);
 
 /// Runs `command` as `order` says. Comes back with its exit code, or ends as it did.
 ///
@@ -37,27 +42,35 @@ pub fn run(order: Order, command: Vec<OsString>) -> io::Result<ExitCode> {
     let signals = Signals::take()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let terminals = order.terminal.then(Terminals::new).transpose()?;
-    let link = Line::new()?;
-    rustix::io::ioctl_fionbio(&link.reader, true)?;
-    let keeper = start_keeper(&order, &command, terminals.as_ref(), &link)?;
+    let (news, hints) = (Line::new()?, Line::new()?);
+    rustix::io::ioctl_fionbio(&news.reader, true)?;
+    let (witness, witness_pid) = if order.terminal { None } else { Some(Witness::start()?) }.unzip();
+    let keeper = start_keeper(&order, &command, terminals.as_ref(), [&news, &hints], witness.as_ref())?;
     let mut front = Front {
         signals,
-        link: link.reader,
+        link: news.reader,
+        hints,
         said: Vec::new(),
         keeper: Some(keeper),
-        state: State { phase: Phase::Beginning, restart: order.restart.clone(), recorded: false },
+        state: State { phase: Phase::Beginning, restart: order.restart.clone(), unwritten: Unwritten::default() },
         supervision: None,
         terminals,
         order,
         command,
+        witness,
         unclaimed: None,
-        stopped: false,
+        stopped: None,
+        continued: false,
         outcome: None,
     };
-    // Held until the keeper has opened it: it opens it by this process's number for it.
-    let held = link.writer;
-    let outcome = front.stand(held);
+    // The keeper is to be the only one who has it open.
+    drop(news.writer);
+    let outcome = front.stand();
     drop(front);
+    if let Some(witness) = witness_pid {
+        send(witness.cast_signed(), Signal::SIGKILL);
+        children::bury_soon(witness);
+    }
     match outcome? {
         Outcome::Ended(ending) => {
             if let Some(signal) = ending.signal() {
@@ -88,6 +101,8 @@ struct Front {
     /// What the keeper says, and the part of it that is no whole line yet.
     link: PipeReader,
     said: Vec<u8>,
+    /// What is said to the keeper. What it has not read when it ends is for this process to do.
+    hints: Line,
     /// The keeper's pid while it lives.
     keeper: Option<u32>,
     /// Where the run stands, as the keeper has said last.
@@ -97,33 +112,32 @@ struct Front {
     terminals: Option<Terminals>,
     /// What became of the agent before it was known that its keeper is gone.
     unclaimed: Option<(u32, Change)>,
-    /// Whether the agent was stopped, and this process is to be.
-    stopped: bool,
+    /// For when this process does the keeper's work.
+    witness: Option<Witness>,
+    /// By which signal the agent was stopped, and this process is to be.
+    stopped: Option<i32>,
+    /// Whether this process was continued since it last stopped.
+    continued: bool,
     outcome: Option<Outcome>,
 }
 
 impl Front {
     /// Does its part until the run is over.
-    fn stand(&mut self, held: io::PipeWriter) -> io::Result<Outcome> {
-        let mut held = Some(held);
+    fn stand(&mut self) -> io::Result<Outcome> {
         loop {
             self.wait()?;
             self.take_signals()?;
             self.take_changes()?;
             if let Some((supervisor, _)) = &mut self.supervision {
-                supervisor.start_again();
+                supervisor.see_to();
             }
             self.take_news()?;
-            if self.state.phase != Phase::Beginning {
-                held = None;
-            }
             if let Some(outcome) = self.outcome.take() {
-                drop(held);
                 self.finish()?;
                 return Ok(outcome);
             }
-            if std::mem::take(&mut self.stopped) {
-                self.stop();
+            if let Some(signal) = self.stopped.take() {
+                self.stop(signal)?;
             }
         }
     }
@@ -153,7 +167,9 @@ impl Front {
             keys |= fds.get(own).is_some_and(|fd| !fd.revents().is_empty());
         }
         if let Some(terminals) = self.terminals.as_mut().filter(|_| keys) {
-            terminals.pass_keys();
+            for signal in terminals.pass_keys() {
+                self.hint(Hint { signal, is_key: true })?;
+            }
         }
         Ok(())
     }
@@ -162,57 +178,53 @@ impl Front {
         while let Some(caught) = self.signals.next()? {
             match caught.signal {
                 Signal::SIGWINCH => self.terminals.iter().for_each(Terminals::resize),
-                Signal::SIGCONT => self.go_on(),
-                signal if PASSED_ON.contains(&signal) => self.pass_on(caught),
+                Signal::SIGCONT => self.go_on()?,
+                // There is no agent that could be stopped.
+                Signal::SIGTSTP if caught.is_for_agent() && !self.runs() => self.stopped = Some(caught.signal as i32),
+                signal if caught.is_for_agent() => self.hint(Hint { signal, is_key: false })?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Passes a signal on. What the kernel sends because of the caller's terminal it sends to all who run there: an agent without
-    /// a terminal of its own has it already.
-    fn pass_on(&mut self, caught: Caught) {
-        let to_all = caught.by_kernel && self.terminals.is_none();
-        let me = std::process::id();
-        if caught.signal == Signal::SIGTSTP && caught.sender != me && !self.runs() {
-            // There is no agent that could be stopped.
-            self.stopped = true;
-            return;
+    /// Has whoever supervises the agent take a signal.
+    fn hint(&mut self, hint: Hint) -> io::Result<()> {
+        match &mut self.supervision {
+            Some((supervisor, _)) => supervisor.hinted(hint),
+            None => self.hints.writer.write_all(&[hint.byte()])?,
         }
-        match (&mut self.supervision, self.keeper) {
-            _ if caught.sender == me && !caught.by_kernel => {}
-            (Some((supervisor, _)), _) if to_all => supervisor.heard(caught),
-            (Some((supervisor, _)), _) => supervisor.relayed(caught.signal),
-            (None, Some(keeper)) if !to_all => send(keeper.cast_signed(), caught.signal),
-            (None, _) => {}
-        }
+        Ok(())
     }
 
     fn runs(&self) -> bool {
         matches!(self.state.phase, Phase::Running(_))
     }
 
-    fn go_on(&mut self) {
+    fn go_on(&mut self) -> io::Result<()> {
+        self.continued = true;
         if self.runs() {
-            self.terminals.iter_mut().for_each(Terminals::take);
+            self.terminals.iter_mut().for_each(Terminals::take_again);
         }
-        match (&mut self.supervision, self.keeper) {
-            (Some((supervisor, _)), _) => supervisor.go_on(),
-            (None, Some(keeper)) => send(keeper.cast_signed(), Signal::SIGCONT),
-            (None, None) => {}
-        }
+        self.hint(Hint { signal: Signal::SIGCONT, is_key: false })
     }
 
-    /// Stops as the agent was stopped, so that the user's shell goes on.
-    fn stop(&mut self) {
+    /// Stops as the agent was stopped, so that the user's shell goes on. Where no shell could continue this process, it is not
+    /// stopped, and a key has not stopped the agent either.
+    fn stop(&mut self, signal: i32) -> io::Result<()> {
         if let Some(terminals) = &mut self.terminals {
             terminals.settle();
             terminals.give_back();
             // In the caller's terminal, the key would have stopped all of the process group.
             send(0, Signal::SIGTSTP);
         }
-        let _ = raise(Signal::SIGSTOP);
+        self.continued = false;
+        stop_as_by_key()?;
+        self.take_signals()?;
+        if !self.continued && signal == Signal::SIGTSTP as i32 {
+            self.go_on()?;
+        }
+        Ok(())
     }
 
     fn take_changes(&mut self) -> io::Result<()> {
@@ -232,7 +244,7 @@ impl Front {
     fn keeper_changed(&mut self, keeper: u32, change: Change) -> io::Result<()> {
         match change {
             // Nobody wants that: who stops the agent stops the agent.
-            Change::Stopped => send(keeper.cast_signed(), Signal::SIGCONT),
+            Change::Stopped(_) => send(keeper.cast_signed(), Signal::SIGCONT),
             Change::Continued => {}
             Change::Ended(_) => {
                 self.take_news()?;
@@ -266,9 +278,15 @@ impl Front {
         let master = self.terminals.as_ref().map(|terminals| terminals.master().try_clone()).transpose()?;
         let (order, command) = (self.order.clone(), self.command.clone());
         let clock = Arc::new(SystemClock::default());
-        let mut supervisor = Supervisor::adopting(order, command, master, clock, tell, self.state.clone());
+        let means = (master, self.witness.take());
+        let mut supervisor = Supervisor::adopting(order, command, means, clock, tell, self.state.clone());
         if let Some((pid, change)) = self.unclaimed.take() {
             supervisor.hear(pid, change);
+        }
+        let mut unread = [0; 64];
+        rustix::io::ioctl_fionbio(&self.hints.reader, true)?;
+        while let Ok(count @ 1..) = self.hints.reader.read(&mut unread) {
+            unread[..count].iter().filter_map(|byte| Hint::of(*byte)).for_each(|hint| supervisor.hinted(hint));
         }
         self.supervision = Some((supervisor, news));
         Ok(())
@@ -308,8 +326,8 @@ impl Front {
                     self.waits(ending, wait);
                 }
             }
-            News::Stopped => self.stopped = true,
-            News::Continued => self.stopped = false,
+            News::Stopped(signal) => self.stopped = Some(signal),
+            News::Continued => self.stopped = None,
             News::Refused(why, code) => self.outcome = Some(Outcome::Refused(why, code)),
         }
         Ok(())
@@ -329,6 +347,9 @@ impl Front {
 
     /// The agent runs, or is about to.
     fn begins(&mut self) -> io::Result<()> {
+        if self.order.restart.is_none() {
+            line::close_callers()?;
+        }
         match &mut self.terminals {
             Some(terminals) => terminals.begin(),
             None if self.order.restart.is_none() => let_go(),
@@ -338,6 +359,14 @@ impl Front {
 
     /// Shows what the agent has written before it ended. Who sends a signal meanwhile wants no more of it.
     fn finish(&mut self) -> io::Result<()> {
+        self.show_the_rest()?;
+        if let Some((supervisor, _)) = &mut self.supervision {
+            supervisor.finish(LAST_TRIES);
+        }
+        Ok(())
+    }
+
+    fn show_the_rest(&mut self) -> io::Result<()> {
         let Some(terminals) = &mut self.terminals else { return Ok(()) };
         if let Some(ended) = terminals.finish() {
             loop {
@@ -347,7 +376,9 @@ impl Front {
                     break;
                 }
                 let asked = self.signals.next()?;
-                if asked.is_some_and(|caught| super::ending::REQUESTS.contains(&(caught.signal as i32))) {
+                let is_request =
+                    |signal| super::ending::REQUESTS.contains(&signal) && !self.order.ignored.contains(&signal);
+                if asked.is_some_and(|caught| is_request(caught.signal as i32)) {
                     break;
                 }
             }
@@ -357,14 +388,25 @@ impl Front {
     }
 }
 
-fn start_keeper(order: &Order, command: &[OsString], terminals: Option<&Terminals>, link: &Line) -> io::Result<u32> {
+fn start_keeper(
+    order: &Order,
+    command: &[OsString],
+    terminals: Option<&Terminals>,
+    [news, hints]: [&Line; 2],
+    witness: Option<&Witness>,
+) -> io::Result<u32> {
     let mut keeper = Command::new(PROGRAM);
     keeper.arg0("headcount").arg("keep").arg(&order.state).arg(serde_json::to_string(order)?);
-    keeper.arg(std::process::id().to_string()).arg(line::number(&link.writer).to_string());
+    keeper.arg(std::process::id().to_string()).args([line::number(&news.writer), line::number(&hints.reader)]);
+    let mut ends = vec![news.writer.as_fd(), hints.reader.as_fd()];
+    for end in witness.iter().flat_map(|witness| witness.ends()) {
+        keeper.arg(format!("--witness={}", line::number(end)));
+        ends.push(end.as_fd());
+    }
     keeper.arg("--").args(command);
     if let Some(terminals) = terminals {
         let master: OwnedFd = terminals.master().try_clone()?;
         keeper.stdin(Stdio::from(master));
     }
-    Ok(keeper.spawn()?.id())
+    Ok(line::spawn(&mut keeper, &ends)?.id())
 }

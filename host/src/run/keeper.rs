@@ -4,10 +4,14 @@
 //! terminal, lest the agent wait for somebody to read it.
 
 use super::children;
+use super::edge::Edge;
+use super::hearing::Ear;
 use super::line;
-use super::order::{News, Order};
+use super::order::{Hint, News, Order};
 use super::signals::{Signals, send};
 use super::supervisor::{Supervisor, cannot_start};
+use super::terminal::in_foreground;
+use super::witness::Witness;
 use crate::clock::SystemClock;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags};
@@ -15,15 +19,30 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Keeps an agent. `front` is the process that has started this one, and reads the line with this number.
-pub fn run(order: Order, command: Vec<OsString>, front: u32, line: i32) -> ExitCode {
-    match keep(order, command, front, line) {
+/// How long what could not be written is tried once the agent has ended. Nobody waits for it.
+const LAST_TRIES: Duration = Duration::from_secs(10);
+
+/// The lines that the front has passed on: where it reads, where it writes, and the two of the witness.
+#[derive(Debug)]
+pub struct Lines {
+    /// Where news goes.
+    pub news: i32,
+    /// Where hints come from.
+    pub hints: i32,
+    /// The witness's, where there is one.
+    pub witness: Option<[i32; 2]>,
+}
+
+/// Keeps an agent. `front` is the process that has started this one.
+pub fn run(order: Order, command: Vec<OsString>, front: u32, lines: &Lines) -> ExitCode {
+    match keep(order, command, front, lines) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::warn!("the agent is not kept: {error}");
@@ -35,55 +54,98 @@ pub fn run(order: Order, command: Vec<OsString>, front: u32, line: i32) -> ExitC
 /// Where news goes, as long as somebody hears it.
 type Link = Rc<RefCell<Option<File>>>;
 
-fn keep(order: Order, command: Vec<OsString>, front: u32, line: i32) -> io::Result<()> {
+/// The agent's terminal, of which the output is taken once nobody else does.
+struct Master {
+    terminal: OwnedFd,
+    news: Edge,
+    /// The modes of the user's terminal.
+    modes: Option<Termios>,
+}
+
+fn keep(order: Order, command: Vec<OsString>, front: u32, lines: &Lines) -> io::Result<()> {
     let mut signals = Signals::take()?;
     let me = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(me))?;
-    let link: Link = Rc::new(RefCell::new(Some(line::writing(front, line)?)));
-    let mut master = None;
-    let mut modes = None;
-    if order.terminal {
-        // Neither keys nor the closing of the caller's terminal are for this process.
-        rustix::process::setsid()?;
-        master = Some(rustix::stdio::stdin().try_clone_to_owned()?);
-        modes = tcgetattr(rustix::stdio::stdout()).ok();
-    }
+    let link: Link = Rc::new(RefCell::new(Some(line::writing(lines.news)?)));
+    let mut hints = Some(line::reading(lines.hints)?);
+    let witness = lines.witness.map(|[ask, told]| Witness::inherited(ask, told)).transpose()?;
+    let mut master = order.terminal.then(Master::take).transpose()?;
     let restarts = order.restart.is_some();
-    let own = master.as_ref().map(OwnedFd::try_clone).transpose()?;
+    let own = master.as_ref().map(|master| master.terminal.try_clone()).transpose()?;
     let clock = Arc::new(SystemClock::default());
-    let mut supervisor = Supervisor::new(order, command, own, clock, teller(Rc::clone(&link)));
+    let mut supervisor = Supervisor::new(order, command, (own, witness), clock, teller(Rc::clone(&link)));
     if supervisor.begin().is_none() {
-        return Ok(());
+        return finish(&mut supervisor);
     }
-    if !restarts && master.is_none() {
-        let_go()?;
+    if !restarts {
+        line::close_callers()?;
+        if master.is_none() {
+            let_go()?;
+        }
     }
     while !supervisor.is_over() {
-        wait(&supervisor, &signals, &link, master.as_ref())?;
+        let front_is_there = hints.is_some();
+        wait(&mut supervisor, &signals, &mut hints, master.as_ref())?;
         while let Some(caught) = signals.next()? {
-            match caught.signal {
-                Signal::SIGCHLD | Signal::SIGWINCH | Signal::SIGTTIN | Signal::SIGTTOU => {}
-                Signal::SIGCONT if caught.sender == front => supervisor.go_on(),
-                Signal::SIGCONT => {}
-                signal if caught.sender == front => supervisor.relayed(signal),
-                _ => supervisor.heard(caught),
+            if caught.is_for_agent() {
+                supervisor.heard(Ear::Keeper, caught.signal);
             }
         }
         while let Some((pid, change)) = children::next(supervisor.agent()) {
             supervisor.hear(pid, change);
-            if change == children::Change::Continued && link.borrow().is_some() {
+            if change == children::Change::Continued && hints.is_some() {
                 // Somebody has continued the agent, and not whoever waits for it.
                 send(front.cast_signed(), Signal::SIGCONT);
             }
         }
-        supervisor.start_again();
-        if link.borrow().is_none() {
-            // Once, and as the user's shell needs it.
-            restore(modes.take());
-            master.as_ref().map(drain).transpose()?;
+        supervisor.see_to();
+        if let (None, Some(master)) = (&hints, &mut master) {
+            if front_is_there {
+                master.front_is_gone()?;
+            }
+            supervisor.hang_up_if_stopped();
+            master.drain();
         }
     }
+    finish(&mut supervisor)
+}
+
+/// Writes what is left to be written. Who waits for the end of what the agent writes does not wait for this.
+fn finish(supervisor: &mut Supervisor) -> io::Result<()> {
+    let_go()?;
+    rustix::stdio::dup2_stderr(OpenOptions::new().write(true).open("/dev/null")?)?;
+    supervisor.finish(LAST_TRIES);
     Ok(())
+}
+
+impl Master {
+    /// The terminal that this process has as its standard input. Neither keys nor the closing of the caller's are for this
+    /// process from now on.
+    fn take() -> io::Result<Self> {
+        // In the background they are somebody else's.
+        let modes = tcgetattr(rustix::stdio::stdout()).ok().filter(|_| in_foreground(rustix::stdio::stdout()));
+        rustix::process::setsid()?;
+        let terminal = rustix::stdio::stdin().try_clone_to_owned()?;
+        rustix::io::ioctl_fionbio(&terminal, true)?;
+        Ok(Self { news: Edge::new(&terminal)?, terminal, modes })
+    }
+
+    /// Gives the user's terminal the modes back that it had, and leaves it.
+    fn front_is_gone(&mut self) -> io::Result<()> {
+        if let Some(modes) = self.modes.take()
+            && let Err(error) = tcsetattr(rustix::stdio::stdout(), OptionalActions::Now, &modes)
+        {
+            tracing::debug!("the terminal's modes are not restored: {error}");
+        }
+        let_go()
+    }
+
+    /// Takes what the agent has written.
+    fn drain(&self) {
+        self.news.clear();
+        let mut bytes = [0_u8; 4096];
+        while rustix::io::read(&self.terminal, &mut bytes).is_ok_and(|count| count > 0) {}
+    }
 }
 
 /// Writes each news as a line. Who cannot be told is gone.
@@ -101,41 +163,30 @@ fn teller(link: Link) -> Box<dyn FnMut(News)> {
     })
 }
 
-/// Waits for whatever comes next. Whether the front is there is seen by its end of the line.
-fn wait(supervisor: &Supervisor, signals: &Signals, link: &Link, master: Option<&OwnedFd>) -> io::Result<()> {
-    let gone = {
-        let link = link.borrow();
-        let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
-        match (&*link, master) {
-            (Some(link), _) => fds.push(PollFd::from_borrowed_fd(link.as_fd(), PollFlags::empty())),
-            // A terminal that nobody has open is always ready, and has nothing to read.
-            (None, Some(master)) if supervisor.agent().is_some() => fds.push(PollFd::new(master, PollFlags::IN)),
-            (None, _) => {}
+/// Waits for whatever comes next. That the front is gone is seen by the end of its line.
+fn wait(
+    supervisor: &mut Supervisor,
+    signals: &Signals,
+    hints: &mut Option<File>,
+    master: Option<&Master>,
+) -> io::Result<()> {
+    let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
+    match (&*hints, master) {
+        (Some(hints), _) => fds.push(PollFd::new(hints, PollFlags::IN)),
+        (None, Some(master)) => fds.push(PollFd::new(&master.news, PollFlags::IN)),
+        (None, None) => {}
+    }
+    line::wait(&mut fds, supervisor.due_in())?;
+    let is_ready = fds.get(1).is_some_and(line::is_ready);
+    drop(fds);
+    if let Some(from) = hints.as_mut().filter(|_| is_ready) {
+        let mut bytes = [0; 64];
+        match from.read(&mut bytes)? {
+            0 => *hints = None,
+            count => bytes[..count].iter().filter_map(|byte| Hint::of(*byte)).for_each(|hint| supervisor.hinted(hint)),
         }
-        line::wait(&mut fds, supervisor.due_in())?;
-        link.is_some() && fds.get(1).is_some_and(|fd| fd.revents().contains(PollFlags::ERR))
-    };
-    if gone {
-        link.replace(None);
     }
     Ok(())
-}
-
-/// Takes what the agent has written to its terminal.
-fn drain(master: &OwnedFd) -> io::Result<()> {
-    rustix::io::ioctl_fionbio(master, true)?;
-    let mut bytes = [0_u8; 4096];
-    while rustix::io::read(master, &mut bytes).is_ok_and(|count| count > 0) {}
-    Ok(())
-}
-
-/// Gives the caller's terminal the modes back that it had before the front was killed.
-fn restore(modes: Option<Termios>) {
-    if let Some(modes) = modes
-        && let Err(error) = tcsetattr(rustix::stdio::stdout(), OptionalActions::Now, &modes)
-    {
-        tracing::debug!("the terminal's modes are not restored: {error}");
-    }
 }
 
 /// Lets go of what only the agent is to have open: who reads what it writes waits for the last who could write, and the other

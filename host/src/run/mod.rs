@@ -6,13 +6,16 @@
 //!
 //! ```text
 //! shell ── front ── keeper ── agent (was: stage) ── …
+//!               └── witness, without a terminal
 //! ```
 
 pub mod anchor;
 mod backoff;
 mod children;
+mod edge;
 mod ending;
 pub mod front;
+mod hearing;
 pub mod keeper;
 mod line;
 mod order;
@@ -22,15 +25,18 @@ mod signals;
 pub mod stage;
 mod supervisor;
 mod terminal;
+mod unwritten;
+pub mod witness;
 
 pub use backoff::Backoff;
 pub use order::Order;
 pub use prepare::{Wanted, order};
+pub use supervisor::cannot_start;
 
-/// Gives this process the program's name: what is started through `/proc/self/exe` is called `exe` in lists of processes.
+/// Gives this process a name: what is started through `/proc/self/exe` is called `exe` in lists of processes.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn take_name() -> std::io::Result<()> {
-    Ok(nix::sys::prctl::set_name(c"headcount")?)
+pub fn take_name(name: &std::ffi::CStr) -> std::io::Result<()> {
+    Ok(nix::sys::prctl::set_name(name)?)
 }

@@ -2,7 +2,9 @@
 
 use super::backoff::Backoff;
 use super::ending::Ending;
+use super::unwritten::Unwritten;
 use crate::names::{AgentName, SessionId};
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +33,8 @@ pub struct Order {
     pub tag: String,
     /// The signals that the user's command was started with blocked, and the agent is to be, too.
     pub blocked: Vec<i32>,
+    /// The signals that the user's command was started with ignored: they say nothing of what the user wants.
+    pub ignored: Vec<i32>,
     /// When it is started again; `None`: never.
     pub restart: Option<Backoff>,
     /// Whether it gets a terminal of its own; the caller's standard input and output are one then.
@@ -59,8 +63,8 @@ pub struct State {
     pub phase: Phase,
     /// When it is started again.
     pub restart: Option<Backoff>,
-    /// Whether it stands in the registry.
-    pub recorded: bool,
+    /// What the registry does not know of it yet.
+    pub unwritten: Unwritten,
 }
 
 /// What is new of a run.
@@ -68,10 +72,35 @@ pub struct State {
 pub enum News {
     /// It stands so now.
     State(State),
-    /// The agent was stopped by a signal.
-    Stopped,
+    /// The agent was stopped by the signal with this number.
+    Stopped(i32),
     /// It was continued.
     Continued,
     /// Nothing was started, and why: a sentence, and what to exit with.
     Refused(String, u8),
+}
+
+/// What the front says to the keeper of a signal: its number, and whether it is only to be noted because the agent has it
+/// already, as a key of its terminal. One byte, so that none is lost in another, as signals are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hint {
+    /// The signal.
+    pub signal: Signal,
+    /// Whether the agent has it.
+    pub is_key: bool,
+}
+
+const KEY: u8 = 0x80;
+
+impl Hint {
+    /// As it goes over the line.
+    pub fn byte(self) -> u8 {
+        u8::try_from(self.signal as i32).unwrap_or_default() | if self.is_key { KEY } else { 0 }
+    }
+
+    /// As it came over the line; `None`: no signal has this number.
+    pub fn of(byte: u8) -> Option<Self> {
+        let signal = Signal::try_from(i32::from(byte & !KEY)).ok()?;
+        Some(Self { signal, is_key: byte & KEY != 0 })
+    }
 }

@@ -34,6 +34,12 @@ pub struct Wanted {
 /// # Errors
 /// When the configuration has a kind that cannot be used, or this process cannot be looked at.
 pub fn order(setup: &Setup, wanted: &Wanted) -> anyhow::Result<Order> {
+    let proc =
+        fs::read_link("/proc/self").map_err(|error| anyhow::anyhow!("/proc is needed and is not there: {error}"))?;
+    anyhow::ensure!(
+        proc == Path::new(&std::process::id().to_string()),
+        "/proc is that of another pid namespace: whose process is whose cannot be seen"
+    );
     let (session, found) = match &wanted.session {
         Some(chosen) => (chosen.clone(), None),
         None => folders_session(setup)?,
@@ -55,6 +61,7 @@ pub fn order(setup: &Setup, wanted: &Wanted) -> anyhow::Result<Order> {
         owner: setup.user.clone(),
         tag: format!("run-{:x}-{}-{:x}", setup.clock.now().unix_ms, me.pid, me.start),
         blocked: signals::blocked()?,
+        ignored: signals::ignored()?,
         restart: wanted.restart.clone(),
         terminal,
         terminal_stderr,

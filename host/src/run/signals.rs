@@ -7,22 +7,10 @@ use nix::unistd::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What is passed on to the agent.
-pub const PASSED_ON: [Signal; 7] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGTSTP,
-];
-
-/// What else is read, or at least does nothing.
-const OTHERS: [Signal; 5] = [Signal::SIGCHLD, Signal::SIGCONT, Signal::SIGWINCH, Signal::SIGTTIN, Signal::SIGTTOU];
-
-/// The kernel itself has sent it, as for a key or a closed terminal (`SI_KERNEL`).
-const BY_KERNEL: i32 = 0x80;
+/// What is read and not passed on. SIGCONT has a meaning of its own; the window's size, the state of children and what a
+/// terminal forbids are each process's own.
+const NOT_PASSED_ON: [Signal; 5] =
+    [Signal::SIGCHLD, Signal::SIGCONT, Signal::SIGWINCH, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// The signals of this process, to be read. Programs that it starts inherit that they are blocked, and must [let](let_through)
 /// them through again.
@@ -34,9 +22,7 @@ pub struct Signals(SignalFd);
 pub struct Caught {
     /// Which.
     pub signal: Signal,
-    /// Whether the kernel has sent it, to this process and others alike.
-    pub by_kernel: bool,
-    /// The process that has sent it.
+    /// The process that has sent it; 0 where the kernel has, as for a key or a closed terminal.
     pub sender: u32,
 }
 
@@ -56,14 +42,48 @@ impl Signals {
     /// # Errors
     /// When it cannot be read.
     pub fn next(&mut self) -> io::Result<Option<Caught>> {
-        let Some(info) = self.0.read_signal()? else { return Ok(None) };
-        let signal = Signal::try_from(info.ssi_signo.cast_signed())?;
-        Ok(Some(Caught { signal, by_kernel: info.ssi_code == BY_KERNEL, sender: info.ssi_pid }))
+        while let Some(info) = self.0.read_signal()? {
+            if let Ok(signal) = Signal::try_from(info.ssi_signo.cast_signed()) {
+                return Ok(Some(Caught { signal, sender: info.ssi_pid }));
+            }
+        }
+        Ok(None)
     }
 }
 
+impl Caught {
+    /// Whether it is for the agent. What this process has brought on itself, such as by writing to a closed pipe, is not.
+    pub fn is_for_agent(self) -> bool {
+        self.sender != std::process::id() && !NOT_PASSED_ON.contains(&self.signal)
+    }
+}
+
+/// All that can be caught: none of them is a reason to end for who passes them on.
 fn ours() -> SigSet {
-    PASSED_ON.into_iter().chain(OTHERS).collect()
+    Signal::iterator().filter(|signal| ![Signal::SIGKILL, Signal::SIGSTOP].contains(signal)).collect()
+}
+
+/// Stops this process as a terminal's key does: the kernel stops no process group that is orphaned, because nobody could
+/// continue it. Whether it was stopped is told by the SIGCONT that has come then.
+///
+/// # Errors
+/// When the system refuses.
+pub fn stop_as_by_key() -> io::Result<()> {
+    let stop = SigSet::from_iter([Signal::SIGTSTP]);
+    nix::sys::signal::raise(Signal::SIGTSTP)?;
+    stop.thread_unblock()?;
+    Ok(stop.thread_block()?)
+}
+
+/// The signals that this process was started with ignored, as by `nohup`.
+///
+/// # Errors
+/// When `/proc` is missing.
+pub fn ignored() -> io::Result<Vec<i32>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).ok_or(io::ErrorKind::InvalidData)?;
+    Ok((1..=64).filter(|signal| mask >> (signal - 1) & 1 == 1).collect())
 }
 
 /// Sees to it that the end of children is heard of. Where whoever started this process ignores SIGCHLD, so does this process until
@@ -118,5 +138,7 @@ pub fn die_of(signal: i32) {
     // The agent's core is the one that somebody may want.
     let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
     let _ = SigSet::from_iter([signal]).thread_unblock();
+    // The first may only take away the handler that the runtime has for some of them.
+    let _ = nix::sys::signal::raise(signal);
     let _ = nix::sys::signal::raise(signal);
 }

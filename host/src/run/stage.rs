@@ -6,17 +6,14 @@
 use super::line::{self, Line};
 use super::signals;
 use crate::observe::processes::AGENT_TAG;
-use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
 
 /// This very program, also where another file has its name by now.
 pub const PROGRAM: &str = "/proc/self/exe";
@@ -58,8 +55,8 @@ impl Stage {
     pub fn start(command: &[OsString], tag: &str, blocked: &[i32], stdio: Stdio3<'_>) -> io::Result<Self> {
         let (gate, report) = (Line::new()?, Line::new()?);
         let mut stage = Command::new(PROGRAM);
-        stage.arg0("headcount").arg("stage").arg(std::process::id().to_string());
-        stage.args([line::number(&gate.reader), line::number(&report.writer)].map(|number| number.to_string()));
+        stage.arg0("headcount").arg("stage");
+        stage.args([line::number(&gate.reader), line::number(&report.writer)]);
         for signal in blocked {
             stage.arg(format!("--blocked={signal}"));
         }
@@ -72,28 +69,17 @@ impl Stage {
             stage.stdout(Stdio::from(terminal));
         }
         stage.arg("--").args(command).env(AGENT_TAG, tag);
-        let pid = stage.spawn()?.id();
-        // Its side of the terminal is held by it alone, or nobody would notice when it is closed.
-        drop(stage);
+        let pid = line::spawn(&mut stage, &[gate.reader.as_fd(), report.writer.as_fd()])?.id();
+        // Its side of the terminal and its ends of the lines are held by it alone, or nobody would notice when they are closed.
+        drop((stage, gate.reader, report.writer));
         let mut stands = Self { pid, gate: gate.writer, report: report.reader };
         stands.wait_until_it_stands()?;
         Ok(stands)
     }
 
     fn wait_until_it_stands(&mut self) -> io::Result<()> {
-        const PAUSE: Duration = Duration::from_millis(50);
-        loop {
-            let mut fds = [PollFd::new(&self.report, PollFlags::IN)];
-            line::wait(&mut fds, Some(PAUSE))?;
-            if line::is_ready(&fds[0]) {
-                let mut said = [0];
-                self.report.read_exact(&mut said)?;
-                return Ok(());
-            }
-            if has_ended(self.pid) {
-                return Err(io::Error::other("the process that was to become it has ended"));
-            }
-        }
+        let ended = |_| io::Error::other("the process that was to become it has ended");
+        self.report.read_exact(&mut [0]).map_err(ended)
     }
 
     /// Has it become the agent.
@@ -112,17 +98,9 @@ impl Stage {
     }
 }
 
-fn has_ended(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
-}
-
-/// Where a stage finds the process that has started it, and its lines.
+/// The lines that a stage has inherited.
 #[derive(Debug)]
 pub struct Lines {
-    /// That process.
-    pub parent: u32,
     /// The line that the stage waits at.
     pub gate: i32,
     /// The line that it reports on.
@@ -142,8 +120,8 @@ pub fn run(lines: &Lines, terminal: bool, blocked: &[i32], command: &[OsString])
 }
 
 fn become_agent(lines: &Lines, terminal: bool, blocked: &[i32], command: &[OsString]) -> io::Result<ExitCode> {
-    let mut gate = line::reading(lines.parent, lines.gate)?;
-    let mut report = line::writing(lines.parent, lines.report)?;
+    let mut gate = line::reading(lines.gate)?;
+    let mut report = line::writing(lines.report)?;
     if terminal {
         rustix::process::setsid()?;
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;

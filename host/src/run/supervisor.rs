@@ -3,14 +3,16 @@
 
 use super::children::{Change, bury};
 use super::ending::{Ending, REQUESTS};
-use super::order::{News, Order, Phase, State};
+use super::hearing::{Ear, Hearing};
+use super::order::{Hint, News, Order, Phase, State};
 use super::record::Record;
-use super::signals::{Caught, send};
+use super::signals::send;
 use super::stage::{CANNOT_START, Stage, Stdio3, exit_code, sentence};
+use super::unwritten::Unwritten;
+use super::witness::Witness;
 use crate::clock::Clock;
 use nix::sys::signal::Signal;
 use rustix::termios::tcgetpgrp;
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -21,11 +23,11 @@ use std::time::Duration;
 /// The exit code where a name is somebody else's: the command line makes no sense (`EX_USAGE`).
 const TAKEN: u8 = 64;
 
-/// An end within so long of a SIGINT was asked for. Later it was not: agents go on after one, which only interrupts them.
+/// An end within so long of a SIGINT or SIGQUIT was asked for. Later it was not: agents go on after one, which only interrupts them.
 const INTERRUPTED: Duration = Duration::from_secs(10);
 
-/// A signal that was sent to the whole process group has come to its members within so long.
-const TOGETHER: Duration = Duration::from_secs(1);
+/// The other side of the agent's terminal, or what there is without one.
+pub type Means = (Option<OwnedFd>, Option<Witness>);
 
 /// Runs an agent.
 pub struct Supervisor {
@@ -42,8 +44,9 @@ pub struct Supervisor {
     due: Option<Duration>,
     /// Until when an end counts as asked for, and by which signal.
     asked: Option<(Duration, i32)>,
-    /// When this process itself was sent a signal.
-    heard: HashMap<Signal, Duration>,
+    hearing: Hearing,
+    /// Where the agent is in the caller's process group.
+    witness: Option<Witness>,
     stopped: bool,
     /// Takes what is new.
     tell: Box<dyn FnMut(News)>,
@@ -54,24 +57,24 @@ impl Supervisor {
     pub fn new(
         order: Order,
         command: Vec<OsString>,
-        master: Option<OwnedFd>,
+        (master, witness): Means,
         clock: Arc<dyn Clock>,
         tell: Box<dyn FnMut(News)>,
     ) -> Self {
-        let state = State { phase: Phase::Beginning, restart: order.restart.clone(), recorded: false };
-        Self::going_on(order, command, master, clock, tell, state)
+        let state = State { phase: Phase::Beginning, restart: order.restart.clone(), unwritten: Unwritten::default() };
+        Self::going_on(order, command, (master, witness), clock, tell, state)
     }
 
     /// One that goes on from where another has ended. Its children are this process's now.
     pub fn adopting(
         order: Order,
         command: Vec<OsString>,
-        master: Option<OwnedFd>,
+        (master, witness): Means,
         clock: Arc<dyn Clock>,
         tell: Box<dyn FnMut(News)>,
         state: State,
     ) -> Self {
-        let mut it = Self::going_on(order, command, master, clock, tell, state);
+        let mut it = Self::going_on(order, command, (master, witness), clock, tell, state);
         it.record.kept_by_me();
         if matches!(it.state.phase, Phase::Waiting(..)) {
             it.due = Some(it.clock.now().steady);
@@ -82,12 +85,12 @@ impl Supervisor {
     fn going_on(
         order: Order,
         command: Vec<OsString>,
-        master: Option<OwnedFd>,
+        (master, witness): Means,
         clock: Arc<dyn Clock>,
         tell: Box<dyn FnMut(News)>,
         state: State,
     ) -> Self {
-        let record = Record::new(&order, Arc::clone(&clock), state.recorded);
+        let record = Record::new(&order, Arc::clone(&clock), state.unwritten.clone());
         let started = clock.now().steady;
         Self {
             order,
@@ -99,7 +102,8 @@ impl Supervisor {
             started,
             due: None,
             asked: None,
-            heard: HashMap::new(),
+            hearing: Hearing::default(),
+            witness,
             stopped: false,
             tell,
         }
@@ -111,7 +115,7 @@ impl Supervisor {
             Ok(stage) => stage,
             Err(error) => return self.refuse(format!("the agent cannot be started: {error}"), CANNOT_START),
         };
-        if let Err(taken) = self.record.begin(&self.order, stage.pid) {
+        if let Err(taken) = self.record.begin(stage.pid) {
             return self.refuse(taken, TAKEN);
         }
         self.runs(stage.pid);
@@ -147,7 +151,7 @@ impl Supervisor {
 
     fn enter(&mut self, phase: Phase) {
         self.state.phase = phase;
-        self.state.recorded = self.record.is_written();
+        self.state.unwritten = self.record.unwritten().clone();
         (self.tell)(News::State(self.state.clone()));
     }
 
@@ -164,9 +168,26 @@ impl Supervisor {
         matches!(self.state.phase, Phase::Over(_))
     }
 
-    /// How long until [`start_again`](Self::start_again) has something to do.
+    /// How long until [`see_to`](Self::see_to) has something to do.
     pub fn due_in(&self) -> Option<Duration> {
+        [self.start_due_in(), self.record.due_in()].into_iter().flatten().min()
+    }
+
+    fn start_due_in(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_sub(self.clock.now().steady))
+    }
+
+    /// Does what is due.
+    pub fn see_to(&mut self) {
+        if self.record.write_again() {
+            self.enter(self.state.phase.clone());
+        }
+        self.start_again();
+    }
+
+    /// Tries for so long to write what the registry does not know yet. Nothing runs any more.
+    pub fn finish(&mut self, patience: Duration) {
+        self.record.finish(patience);
     }
 
     /// Takes what became of a child. Those that are not the agent are orphans of its, and were only to be waited for.
@@ -176,9 +197,9 @@ impl Supervisor {
         }
         match change {
             Change::Ended(ending) => self.ended(pid, ending),
-            Change::Stopped => {
+            Change::Stopped(signal) => {
                 self.stopped = true;
-                (self.tell)(News::Stopped);
+                (self.tell)(News::Stopped(signal));
             }
             Change::Continued => {
                 self.stopped = false;
@@ -207,8 +228,8 @@ impl Supervisor {
     }
 
     /// Starts the agent again where that is due. Where it cannot be, it has failed once more.
-    pub fn start_again(&mut self) {
-        if !matches!(self.due_in(), Some(Duration::ZERO)) {
+    fn start_again(&mut self) {
+        if self.start_due_in() != Some(Duration::ZERO) {
             return;
         }
         match self.stage() {
@@ -230,29 +251,32 @@ impl Supervisor {
         }
     }
 
-    /// Takes a signal that was sent to this process itself. In the caller's process group the agent has it too, so that it is not
-    /// passed on; but it says what is wanted.
-    pub fn heard(&mut self, caught: Caught) {
-        if self.master.is_none() {
-            self.heard.insert(caught.signal, self.clock.now().steady);
-            self.wanted(caught.signal);
+    /// Takes what the front has said of a signal.
+    pub fn hinted(&mut self, hint: Hint) {
+        match hint.signal {
+            Signal::SIGCONT => self.go_on(),
+            signal if hint.is_key => self.wanted(signal),
+            signal => self.heard(Ear::Front, signal),
         }
     }
 
-    /// Takes a signal that is to reach the agent, and passes it on unless it has come to the whole process group: then the agent
-    /// has it already.
-    pub fn relayed(&mut self, signal: Signal) {
+    /// Takes a signal that is meant for the agent, and passes it on unless the agent has it already.
+    pub fn heard(&mut self, ear: Ear, signal: Signal) {
         let now = self.clock.now().steady;
-        let has_it = self.heard.remove(&signal).is_some_and(|at| now.saturating_sub(at) <= TOGETHER);
+        for to_all in self.witness.iter_mut().flat_map(Witness::heard) {
+            self.hearing.came_to_all(to_all, now);
+        }
         self.wanted(signal);
-        if !has_it {
+        if self.hearing.is_new(ear, signal, now) {
             self.pass_on(signal);
         }
     }
 
     /// What a signal says of what the user wants.
     fn wanted(&mut self, signal: Signal) {
-        if !REQUESTS.contains(&(signal as i32)) {
+        let number = signal as i32;
+        let is_request = REQUESTS.contains(&number) || signal == Signal::SIGQUIT;
+        if !is_request || self.order.ignored.contains(&number) {
             return;
         }
         if let Phase::Waiting(last, _) = self.state.phase {
@@ -263,7 +287,7 @@ impl Supervisor {
             return;
         }
         let now = self.clock.now().steady;
-        let until = if signal == Signal::SIGINT { now + INTERRUPTED } else { Duration::MAX };
+        let until = if [Signal::SIGINT, Signal::SIGQUIT].contains(&signal) { now + INTERRUPTED } else { Duration::MAX };
         self.asked = self.asked.max(Some((until, signal as i32)));
     }
 
@@ -280,6 +304,14 @@ impl Supervisor {
             }
             (Signal::SIGTSTP, Some(group)) => send(-group, signal),
             _ => send(agent, signal),
+        }
+    }
+
+    /// Hangs the agent up if it is stopped: nobody is left who could continue it.
+    pub fn hang_up_if_stopped(&mut self) {
+        if self.stopped {
+            self.pass_on(Signal::SIGHUP);
+            self.go_on();
         }
     }
 

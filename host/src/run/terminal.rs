@@ -3,14 +3,19 @@
 //! The agent has a terminal of its own, so that it lives on when the one that the user sits at is gone. The user's is put in
 //! raw mode meanwhile: each key goes to the agent's, and what it means is decided there.
 
+use super::edge::Edge;
 use super::line::{self, Line};
+use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use rustix::stdio::{stderr, stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, tcsetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetsid, tcgetwinsize,
+    tcsetattr, tcsetwinsize,
+};
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -25,15 +30,17 @@ const CHUNK: usize = 16 << 10;
 pub fn callers() -> (bool, bool) {
     let both = isatty(stdin()) && isatty(stdout());
     let device = |stat: rustix::io::Result<rustix::fs::Stat>| stat.ok().map(|stat| stat.st_rdev);
-    let same = || isatty(stderr()) && device(rustix::fs::fstat(stderr())) == device(rustix::fs::fstat(stdin()));
-    (both, both && same())
+    let same = || device(rustix::fs::fstat(stderr())) == device(rustix::fs::fstat(stdin()));
+    // By whatever name: a session has one terminal, and only of that one this is told.
+    let own = || tcgetsid(stdin()).is_ok() && tcgetsid(stderr()).is_ok();
+    (both, both && isatty(stderr()) && (same() || own()))
 }
 
 /// Both terminals.
 pub struct Terminals {
     master: Arc<OwnedFd>,
-    /// The user's modes.
-    saved: Termios,
+    /// The user's modes, once this process was in the foreground: in the background they are somebody else's.
+    saved: Option<Termios>,
     raw: bool,
     /// Whether the user's terminal may still say something.
     open: bool,
@@ -51,8 +58,10 @@ impl Terminals {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
         unlockpt(&master)?;
-        let saved = tcgetattr(stdin())?;
-        tcsetattr(&master, OptionalActions::Now, &saved)?;
+        let saved = in_foreground(stdin()).then(|| tcgetattr(stdin())).transpose()?;
+        if let Some(saved) = &saved {
+            tcsetattr(&master, OptionalActions::Now, saved)?;
+        }
         rustix::io::ioctl_fionbio(&master, true)?;
         let master = Arc::new(master);
         let it = Self { output: Output::default(), master, saved, raw: false, open: true, typed: Vec::new() };
@@ -86,20 +95,32 @@ impl Terminals {
 
     /// Takes the user's terminal, if this process may: in the background it may not.
     pub fn take(&mut self) {
-        if !self.raw && self.open && in_foreground() {
-            let mut modes = self.saved.clone();
+        if self.raw || !self.open || !in_foreground(stdin()) {
+            return;
+        }
+        if self.saved.is_none() {
+            self.saved = tcgetattr(stdin()).ok();
+        }
+        if let Some(mut modes) = self.saved.clone() {
             modes.make_raw();
             self.raw = tcsetattr(stdin(), OptionalActions::Now, &modes).is_ok();
             self.resize();
         }
     }
 
+    /// Takes it again after this process was stopped: whoever used it meanwhile has set its own modes.
+    pub fn take_again(&mut self) {
+        self.raw = false;
+        self.take();
+    }
+
     /// Gives the user's terminal back as it was.
     pub fn give_back(&mut self) {
-        if std::mem::take(&mut self.raw) {
+        if let Some(saved) = self.saved.as_ref().filter(|_| self.raw) {
             // One that is gone needs no modes.
-            let _ = tcsetattr(stdin(), OptionalActions::Now, &self.saved);
+            let _ = tcsetattr(stdin(), OptionalActions::Now, saved);
         }
+        self.raw = false;
     }
 
     /// Whether keys wait to be asked for only because this process is in the background.
@@ -115,14 +136,16 @@ impl Terminals {
         (self.open && self.raw).then(|| PollFd::from_borrowed_fd(stdin(), PollFlags::IN))
     }
 
-    /// Passes keys on, as many as there are and as the agent's terminal takes.
-    pub fn pass_keys(&mut self) {
+    /// Passes keys on, as many as there are and as the agent's terminal takes. Says which of them are signals there.
+    pub fn pass_keys(&mut self) -> Vec<Signal> {
+        let mut signals = Vec::new();
         if self.typed.is_empty() {
             let mut keys = vec![0; 4096];
             match rustix::io::read(stdin(), &mut keys) {
                 Ok(0) => self.open = false,
                 Ok(count) => {
                     keys.truncate(count);
+                    signals = self.signals_of(&keys);
                     self.typed = keys;
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -135,13 +158,26 @@ impl Terminals {
             // The agent has closed its terminal.
             Err(_) => self.typed.clear(),
         }
+        signals
+    }
+
+    /// The signals that the agent's terminal makes of these keys, as it is set now.
+    fn signals_of(&self, keys: &[u8]) -> Vec<Signal> {
+        let Ok(modes) = tcgetattr(&self.master) else { return Vec::new() };
+        if !modes.local_modes.contains(LocalModes::ISIG) {
+            return Vec::new();
+        }
+        let codes = [(SpecialCodeIndex::VINTR, Signal::SIGINT), (SpecialCodeIndex::VQUIT, Signal::SIGQUIT)];
+        let of = |key: &u8| codes.iter().find(|(code, _)| *key != 0 && modes.special_codes[*code] == *key);
+        keys.iter().filter_map(of).map(|(_, signal)| *signal).collect()
     }
 
     /// Waits a moment for what the agent has written already: it belongs before whatever comes now.
     pub fn settle(&self) {
         for _ in 0..100 {
             let mut fds = [PollFd::new(&self.master, PollFlags::IN)];
-            let nothing = line::wait(&mut fds, Some(Duration::ZERO)).is_ok() && fds[0].revents().is_empty();
+            let nothing =
+                line::wait(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().contains(PollFlags::IN);
             if nothing && !self.output.is_copying() {
                 return;
             }
@@ -162,9 +198,9 @@ impl Drop for Terminals {
     }
 }
 
-fn in_foreground() -> bool {
-    // A terminal that is not this process's own has no foreground to be in.
-    tcgetpgrp(stdin()).map_or(true, |group| group == rustix::process::getpgrp())
+/// Whether this process is in the terminal's foreground. One that is not its own has none to be in.
+pub fn in_foreground(terminal: BorrowedFd<'_>) -> bool {
+    tcgetpgrp(terminal).map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 /// What copies the agent's output. A thread, because a terminal that is held (Ctrl-S) blocks who writes to it.
@@ -204,38 +240,35 @@ impl Output {
 
 /// Copies until `go_on` is closed, and then what is left.
 fn copy(master: &OwnedFd, go_on: &PipeReader, copying: &Mutex<()>) -> io::Result<()> {
+    let news = Edge::new(master)?;
     let mut shows = true;
     let mut finishing = false;
-    let mut closed = false;
     loop {
-        let mut fds = vec![PollFd::new(master, PollFlags::IN)];
-        if closed {
-            // Between one agent and the next nobody has it open: it is always ready and has nothing to say.
-            fds.clear();
-        }
+        let mut fds = vec![PollFd::new(&news, PollFlags::IN)];
         if !finishing {
             fds.push(PollFd::new(go_on, PollFlags::IN));
         }
-        line::wait(&mut fds, (finishing || closed).then_some(SILENCE))?;
-        let has_more = closed || line::is_ready(&fds[0]);
-        if !finishing && fds.last().is_some_and(line::is_ready) {
-            finishing = true;
-        } else if finishing && !has_more {
+        line::wait(&mut fds, finishing.then_some(SILENCE))?;
+        let is_last = finishing && !line::is_ready(&fds[0]);
+        finishing |= fds.get(1).is_some_and(line::is_ready);
+        news.clear();
+        let _copying = copying.lock();
+        let is_closed = copy_what_is_there(master, &mut shows);
+        if is_last || finishing && is_closed {
             return Ok(());
         }
-        let _copying = copying.lock();
-        let mut bytes = [0; CHUNK];
-        closed = match rustix::io::read(master, &mut bytes) {
-            Ok(0) => true,
-            Ok(count) => {
-                shows = shows && write_all(&bytes[..count]);
-                false
-            }
-            Err(Errno::AGAIN | Errno::INTR) => false,
-            Err(_) => true,
-        };
-        if closed && finishing {
-            return Ok(());
+    }
+}
+
+/// Copies what can be read now, and says whether nobody has the other side open.
+fn copy_what_is_there(master: &OwnedFd, shows: &mut bool) -> bool {
+    let mut bytes = [0; CHUNK];
+    loop {
+        match rustix::io::read(master, &mut bytes) {
+            Ok(0) => return true,
+            Ok(count) => *shows = *shows && write_all(&bytes[..count]),
+            Err(Errno::INTR) => {}
+            Err(error) => return error != Errno::AGAIN,
         }
     }
 }

@@ -82,6 +82,8 @@ pub enum StoreError {
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
+    /// How long a writer waits, where it is not to be as long as usual.
+    patience: Option<Duration>,
     open: Mutex<Option<Open>>,
 }
 
@@ -101,7 +103,17 @@ type FileId = (u64, u64);
 impl Store {
     /// The database `headcount.db` in `dir`.
     pub fn at(dir: &Path) -> Self {
-        Self { dir: dir.into(), open: Mutex::default() }
+        Self { dir: dir.into(), patience: None, open: Mutex::default() }
+    }
+
+    /// The same for a writer who tries again later, and waits for others only so long at each step.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    fn patience(&self, purpose: Use) -> Duration {
+        self.patience.filter(|_| purpose == Use::Writing).unwrap_or_else(|| purpose.patience())
     }
 
     /// The database's file.
@@ -192,9 +204,9 @@ impl Store {
             {
                 open
             }
-            _ => open(&self.dir, &path, purpose)?,
+            _ => open(&self.dir, &path, purpose, self.patience(purpose))?,
         };
-        let waiting = open.connection.busy_timeout(purpose.patience());
+        let waiting = open.connection.busy_timeout(self.patience(purpose));
         let done = waiting.and_then(|()| work(&mut open)).map_err(|source| failure(&path, source))?;
         // Only now: after a failure the next use begins afresh.
         *slot = Some(open);
@@ -202,7 +214,7 @@ impl Store {
     }
 }
 
-fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
+fn open(dir: &Path, path: &Path, purpose: Use, patience: Duration) -> Result<Open, StoreError> {
     // A pipe in the place of any of SQLite's files would be waited for without end.
     for side in ["", "-wal", "-shm", "-journal"] {
         let mut file = OsString::from(path);
@@ -210,7 +222,7 @@ fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
         refuse_special(Path::new(&file))?;
     }
     if purpose == Use::Writing {
-        return open_to_write(dir, path, purpose);
+        return open_to_write(dir, path, patience);
     }
     let failed = |source| failure(path, source);
     let (found, file) = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
@@ -223,7 +235,7 @@ fn open(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
         found if found > VERSION => Err(StoreError::Newer { path: path.into(), found, known: VERSION }),
         _ => {
             drop(connection);
-            open_to_write(dir, path, purpose)
+            open_to_write(dir, path, patience)
         }
     }
 }
@@ -267,14 +279,14 @@ fn refuse_special(path: &Path) -> Result<(), StoreError> {
     regular_or_missing(path).map_err(|source| StoreError::Unreachable { path: path.into(), source })
 }
 
-fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreError> {
+fn open_to_write(dir: &Path, path: &Path, patience: Duration) -> Result<Open, StoreError> {
     let unreachable = |source| StoreError::Unreachable { path: path.into(), source };
     make_private(dir).map_err(unreachable)?;
     let turns = dir.join("headcount.lock");
     refuse_special(&turns)?;
     // SQLite does not wait while another process turns a new file into a write-ahead log, so they take turns.
     let turn = private().append(true).open(turns).map_err(unreachable)?;
-    lock(&turn, purpose.patience()).map_err(unreachable)?;
+    lock(&turn, patience).map_err(unreachable)?;
     // Made by us first, because SQLite would let others read it; its side files take over the mode. One that is there is not
     // opened: with any handle that a process closes, it gives up the locks of all its connections to that file.
     if !path.try_exists().map_err(unreachable)? {
@@ -282,7 +294,7 @@ fn open_to_write(dir: &Path, path: &Path, purpose: Use) -> Result<Open, StoreErr
     }
     let failed = |source| failure(path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(purpose.patience()).map_err(failed)?;
+    connection.busy_timeout(patience).map_err(failed)?;
     let found = prepare(&mut connection).map_err(failed)?;
     if found > VERSION {
         return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
