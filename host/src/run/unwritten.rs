@@ -119,7 +119,8 @@ mod tests {
             late.push(Entry::Begun { pid: 1, start: 2, at_ms: 3 });
             entries.iter().for_each(|entry| late.push(entry.clone()));
             prop_assert!(late.0.len() <= 4, "{:?}", late);
-            prop_assert!(matches!(late.first(), Some(Entry::Begun { .. })));
+            let begins = matches!(late.first(), Some(Entry::Begun { .. }));
+            prop_assert!(begins);
             let mut written = Vec::new();
             while let Some(entry) = late.first() {
                 written.push(match entry {
