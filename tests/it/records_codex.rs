@@ -132,7 +132,11 @@ fn a_rollout_that_is_renamed_or_removed_while_it_is_open_is_said_to_be() {
     let renamed = world.path(&format!("{FOLDER}/rollout-mine.jsonl.old"));
     let why = || {
         let found = world.found(&codex);
-        assert_eq!(found["work"], Value::Null, "{found:#}");
+        assert_eq!(
+            (&found["work"]["model"], &found["work"]["input_tokens"]),
+            (&Value::Null, &Value::Null),
+            "{found:#}"
+        );
         found["metrics"]["unmeasured"]["usage"].as_str().unwrap().to_owned()
     };
     fs::rename(&path, &renamed).unwrap();
