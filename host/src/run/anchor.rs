@@ -66,11 +66,11 @@ pub fn run(part: Part, agent: u32) -> io::Result<()> {
         Part::Member => {
             SigSet::all().thread_block()?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // Only the end of its parent ends it; one that has ended already never will.
-            let parent =
-                rustix::process::getppid().map(|parent| pidfd_open(parent, PidfdFlags::empty())).transpose()?;
-            if let Some(parent) = parent {
-                super::line::wait(&mut [PollFd::new(&parent, PollFlags::IN)], None)?;
+            // If its parent has ended already, it is another's by now: then the agent's end is all that is left to wait for.
+            if let (Some(parent), Some(agent)) = (rustix::process::getppid(), Pid::from_raw(agent.cast_signed())) {
+                let [parent, agent] =
+                    [pidfd_open(parent, PidfdFlags::empty())?, pidfd_open(agent, PidfdFlags::empty())?];
+                super::line::wait(&mut [&parent, &agent].map(|end| PollFd::new(end, PollFlags::IN)), None)?;
             }
         }
     }

@@ -166,10 +166,12 @@ impl Front {
             line::wait(&mut fds, patience)?;
             keys |= fds.get(own).is_some_and(|fd| !fd.revents().is_empty());
         }
-        if let Some(terminals) = self.terminals.as_mut().filter(|_| keys) {
-            for signal in terminals.pass_keys() {
+        if keys {
+            // Told first: the agent may end of the key before anything else can be said.
+            for signal in self.terminals.iter_mut().flat_map(Terminals::read_keys).collect::<Vec<_>>() {
                 self.hint(Hint { signal, is_key: true })?;
             }
+            self.terminals.iter_mut().for_each(Terminals::pass_keys);
         }
         Ok(())
     }

@@ -136,29 +136,31 @@ impl Terminals {
         (self.open && self.raw).then(|| PollFd::from_borrowed_fd(stdin(), PollFlags::IN))
     }
 
-    /// Passes keys on, as many as there are and as the agent's terminal takes. Says which of them are signals there.
-    pub fn pass_keys(&mut self) -> Vec<Signal> {
-        let mut signals = Vec::new();
-        if self.typed.is_empty() {
-            let mut keys = vec![0; 4096];
-            match rustix::io::read(stdin(), &mut keys) {
-                Ok(0) => self.open = false,
-                Ok(count) => {
-                    keys.truncate(count);
-                    signals = self.signals_of(&keys);
-                    self.typed = keys;
-                }
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => self.open = false,
-            }
+    /// Reads keys, unless some are still to be [passed on](Self::pass_keys). Says which of them are signals there.
+    pub fn read_keys(&mut self) -> Vec<Signal> {
+        if !self.typed.is_empty() {
+            return Vec::new();
         }
+        let mut keys = vec![0; 4096];
+        match rustix::io::read(stdin(), &mut keys) {
+            Ok(count @ 1..) => {
+                keys.truncate(count);
+                self.typed = keys;
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            _ => self.open = false,
+        }
+        self.signals_of(&self.typed)
+    }
+
+    /// Passes on the keys that were read, as many as the agent's terminal takes.
+    pub fn pass_keys(&mut self) {
         match rustix::io::write(&self.master, &self.typed) {
             Ok(count) => drop(self.typed.drain(..count)),
             Err(Errno::INTR | Errno::AGAIN) => {}
             // The agent has closed its terminal.
             Err(_) => self.typed.clear(),
         }
-        signals
     }
 
     /// The signals that the agent's terminal makes of these keys, as it is set now.
