@@ -102,8 +102,13 @@ impl Record {
         let at_ms = self.now_ms();
         let again_in = again_in.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         let next_ms = again_in.map(|wait| at_ms.saturating_add(wait));
-        let in_a_row = backoff.map_or(0, Backoff::in_a_row);
-        self.note(Entry::Ended { code: ending.0, at_ms, request, next_ms, in_a_row });
+        self.note(Entry::Ended(RunEnd {
+            exit_code: ending.0,
+            at_ms,
+            request,
+            next_start_at_ms: next_ms,
+            restarts_in_a_row: backoff.map_or(0, Backoff::in_a_row),
+        }));
     }
 
     /// Notes that from now on this process keeps the agent.
@@ -168,11 +173,7 @@ impl Record {
         let tag = &self.order.tag;
         match *entry {
             Entry::Begun { pid, start, at_ms } => return self.write_begun(pid, start, at_ms),
-            Entry::Ended { code, at_ms, request, next_ms, in_a_row } => {
-                let end =
-                    RunEnd { exit_code: code, at_ms, request, next_start_at_ms: next_ms, restarts_in_a_row: in_a_row };
-                self.store.run_ended(tag, end)?;
-            }
+            Entry::Ended(end) => self.store.run_ended(tag, end)?,
             Entry::StartedAgain { pid, start, at_ms, .. } => {
                 self.store.run_started_again(tag, (pid, start), me()?, at_ms)?;
             }

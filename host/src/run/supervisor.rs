@@ -57,24 +57,24 @@ impl Supervisor {
     pub fn new(
         order: Order,
         command: Vec<OsString>,
-        (master, witness): Means,
+        means: Means,
         clock: Arc<dyn Clock>,
         tell: Box<dyn FnMut(News)>,
     ) -> Self {
         let state = State { phase: Phase::Beginning, restart: order.restart.clone(), unwritten: Unwritten::default() };
-        Self::going_on(order, command, (master, witness), clock, tell, state)
+        Self::going_on(order, command, means, clock, tell, state)
     }
 
     /// One that goes on from where another has ended. Its children are this process's now.
     pub fn adopting(
         order: Order,
         command: Vec<OsString>,
-        (master, witness): Means,
+        means: Means,
         clock: Arc<dyn Clock>,
         tell: Box<dyn FnMut(News)>,
         state: State,
     ) -> Self {
-        let mut it = Self::going_on(order, command, (master, witness), clock, tell, state);
+        let mut it = Self::going_on(order, command, means, clock, tell, state);
         it.record.kept_by_me();
         if matches!(it.state.phase, Phase::Waiting(..)) {
             it.due = Some(it.clock.now().steady);

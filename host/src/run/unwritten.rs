@@ -1,5 +1,6 @@
 //! What the registry is to know of a run and does not yet: kept, and passed on to whoever keeps the agent, until it is written.
 
+use crate::store::runs::RunEnd;
 use serde::{Deserialize, Serialize};
 
 /// One thing that is to be written, as it was when it happened.
@@ -15,18 +16,7 @@ pub enum Entry {
         at_ms: u64,
     },
     /// The agent has ended.
-    Ended {
-        /// Its exit code, or minus its signal.
-        code: i32,
-        /// Unix milliseconds.
-        at_ms: u64,
-        /// The signal by which that was asked for.
-        request: Option<i32>,
-        /// When it is to be started again.
-        next_ms: Option<u64>,
-        /// How often it was started again in a row.
-        in_a_row: u32,
-    },
+    Ended(RunEnd),
     /// The agent was started again, so often; as this process the last time.
     StartedAgain {
         /// How often.
@@ -53,7 +43,7 @@ impl Unwritten {
     pub fn push(&mut self, entry: Entry) {
         let mut entry = entry;
         match &mut entry {
-            Entry::Ended { .. } => self.0.retain(|old| !matches!(old, Entry::Ended { .. })),
+            Entry::Ended(_) => self.0.retain(|old| !matches!(old, Entry::Ended(_))),
             Entry::StartedAgain { times, .. } => self.0.retain(|old| match old {
                 Entry::StartedAgain { times: before, .. } => {
                     *times = times.saturating_add(*before);
@@ -100,8 +90,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn entries() -> impl Strategy<Value = Vec<Entry>> {
-        let ended =
-            (0..9_i32).prop_map(|code| Entry::Ended { code, at_ms: 1, request: None, next_ms: None, in_a_row: 0 });
+        let ended = (0..9_i32).prop_map(|code| Entry::Ended(RunEnd { exit_code: code, at_ms: 1, ..RunEnd::default() }));
         let again = (1..9_u32).prop_map(|pid| Entry::StartedAgain { times: 1, pid, start: 2, at_ms: 3 });
         prop::collection::vec(prop_oneof![ended, again, Just(Entry::Kept)], 0..40)
     }
@@ -109,7 +98,7 @@ mod tests {
     /// What is written in the end: how it last ended, as what it last ran, how often it was started, and whether it runs.
     fn outcome(entries: &[Entry]) -> (Option<i32>, Option<u32>, u32, bool) {
         entries.iter().fold((None, None, 0, true), |(code, process, count, runs), entry| match entry {
-            Entry::Ended { code, .. } => (Some(*code), process, count, false),
+            Entry::Ended(end) => (Some(end.exit_code), process, count, false),
             Entry::StartedAgain { times, pid, .. } => (code, Some(*pid), count + times, true),
             _ => (code, process, count, runs),
         })

@@ -7,6 +7,7 @@ use super::registry::{KEPT_MS, RegisteredProcess, Registration, forget_empty_ses
 use super::{Store, StoreError};
 use crate::names::{AgentName, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use serde::{Deserialize, Serialize};
 
 /// What is recorded of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub struct NewRun<'a> {
 }
 
 /// How the agent of a run has ended, and what comes of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunEnd {
     /// Its exit code, or minus the signal's number.
     pub exit_code: i32,
