@@ -4,10 +4,10 @@ use crate::mcp_client::MODERN;
 use crate::world::{PATIENCE, World, ended};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// One server.
@@ -29,12 +29,18 @@ impl Server {
         for roster in rosters {
             command.arg("--roster").arg(roster);
         }
-        command.args(args).env("HEADCOUNT_SAMPLING_TICK", "100ms").envs(variables.iter().copied());
+        command.args(args).envs(variables.iter().copied());
+        Self::spawn(command)
+    }
+
+    /// What a command comes to that serves HTTP.
+    pub fn spawn(mut command: Command) -> Self {
+        command.env("HEADCOUNT_SAMPLING_TICK", "100ms");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
+        let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
         let log = std::thread::spawn(move || {
             let mut rest = line;
@@ -121,9 +127,22 @@ impl Response {
     }
 }
 
+/// What bytes go over.
+pub trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
+/// A socket on which nothing is waited for too long.
+pub fn socket(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 /// One connection; it is kept as long as the server keeps it.
 pub struct Connection {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
     token: Option<String>,
     /// The session, where one was begun.
     pub session: Option<String>,
@@ -133,10 +152,12 @@ pub struct Connection {
 
 impl Connection {
     pub fn to(address: SocketAddr, token: Option<&str>) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let stream = BufReader::with_capacity(1 << 16, stream);
+        Self::over(socket(address), token)
+    }
+
+    /// One over what has been opened already.
+    pub fn over(stream: impl Stream + 'static, token: Option<&str>) -> Self {
+        let stream = BufReader::with_capacity(1 << 16, Box::new(stream) as Box<dyn Stream>);
         Self { stream, token: token.map(str::to_owned), session: None, version: MODERN.to_owned(), next_id: 0 }
     }
 

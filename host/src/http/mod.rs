@@ -9,14 +9,17 @@ mod limits;
 mod patient;
 mod problem;
 mod rest;
+mod scheme;
+mod tls;
 
 pub use doors::{BindError, Doors};
+pub use tls::{Files as TlsFiles, TlsError};
 
 use crate::auth::Gate;
 use crate::mcp::{Service, asked_to_end};
 use app::App;
 use connection::Connections;
-use doors::{accept, open};
+use doors::{Listener, accept, open};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +31,14 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// When nothing can be listened on.
 pub async fn serve(service: Service, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
-    let listeners = open(&doors).await?;
+    let listeners = open(&doors, &service.setup().clock).await?;
     let connections = Connections::new(limits::connections());
     let app = Arc::new(App::new(service, gate, &doors));
     for listener in listeners {
         opened(&listener.to_string());
+        if let Listener::Tls(_, tls) = &listener {
+            tokio::spawn(Arc::clone(tls).follow());
+        }
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));
     }
     asked_to_end().await;
