@@ -8,14 +8,17 @@ use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// One server.
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
-    /// What it says on stderr after it has said where it listens.
-    log: Option<std::thread::JoinHandle<String>>,
+    /// What it has said on stderr, and who listens to it.
+    log: Arc<Mutex<String>>,
+    listens: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -42,12 +45,20 @@ impl Server {
         log.read_line(&mut line).unwrap();
         let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
-        let log = std::thread::spawn(move || {
-            let mut rest = line;
-            log.read_to_string(&mut rest).unwrap();
-            rest
+        let said = Arc::new(Mutex::new(line));
+        let more = Arc::clone(&said);
+        let listens = thread::spawn(move || {
+            let mut line = String::new();
+            while log.read_line(&mut line).unwrap() > 0 {
+                *more.lock().unwrap() += &std::mem::take(&mut line);
+            }
         });
-        Self { child, address, log: Some(log) }
+        Self { child, address, log: said, listens: Some(listens) }
+    }
+
+    /// What it has logged until now.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
     pub fn pid(&self) -> u32 {
@@ -59,7 +70,8 @@ impl Server {
         let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         let code = ended(&mut self.child, patience);
-        (code, self.log.take().unwrap().join().unwrap())
+        self.listens.take().unwrap().join().unwrap();
+        (code, self.log())
     }
 
     /// Ends it in the midst of what it does.

@@ -21,6 +21,7 @@ mod http_client;
 mod http_end;
 mod http_mcp;
 mod http_rest;
+mod http_service;
 mod http_tls;
 mod mcp;
 mod mcp_client;

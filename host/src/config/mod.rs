@@ -12,6 +12,7 @@ mod load;
 mod policies;
 mod print;
 mod problem;
+pub mod service_manager;
 mod size;
 mod span;
 #[cfg(test)]

@@ -11,11 +11,13 @@ mod problem;
 mod rest;
 mod scheme;
 mod tls;
+mod watchdog;
 
 pub use doors::{BindError, Doors};
 pub use tls::{Files as TlsFiles, TlsError};
 
 use crate::auth::Gate;
+use crate::config::service_manager::{Told, tell};
 use crate::mcp::{Service, asked_to_end};
 use app::App;
 use connection::Connections;
@@ -31,9 +33,12 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// When nothing can be listened on.
 pub async fn serve(service: Service, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
+    // Whoever is told that it listens may ask it to end at once.
+    let end = asked_to_end();
     let listeners = open(&doors, &service.setup().clock).await?;
     let connections = Connections::new(limits::connections());
     let app = Arc::new(App::new(service, gate, &doors));
+    let places = listeners.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for listener in listeners {
         opened(&listener.to_string());
         if let Listener::Tls(_, tls) = &listener {
@@ -41,7 +46,10 @@ pub async fn serve(service: Service, gate: Gate, doors: Doors, opened: impl Fn(&
         }
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));
     }
-    asked_to_end().await;
+    tell(Told::Ready(&format!("serves MCP and REST at {places}")));
+    tokio::spawn(watchdog::keep(Arc::clone(&app.service)));
+    end.await;
+    tell(Told::Stopping);
     app.endpoint.drain();
     connections.drain(DRAIN).await;
     app.endpoint.end();

@@ -9,6 +9,7 @@ pub use certificate::{Files, TlsError};
 use super::connection::patient;
 use super::patient::Patient;
 use crate::clock::Clock;
+use crate::config::service_manager::{Told, tell};
 use crate::files::Stamp;
 use certificate::out_of_date;
 use std::io;
@@ -94,6 +95,7 @@ impl Tls {
                 Ok(Ok(false)) => {}
                 Ok(Ok(true)) => {
                     tracing::info!("there is a new certificate");
+                    tell(Told::Reloaded);
                     said.clear();
                 }
                 Ok(Err(error)) if error.to_string() == said => {}
