@@ -99,7 +99,7 @@ impl Guest {
             user_id: principal.user_id.clone(),
             grant_id: Some(principal.grant_id.clone()),
             client_id: principal.client_id.clone(),
-            transport: "http",
+            transport: "http".into(),
             ..NewClient::default()
         };
         let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(clock), common));
