@@ -21,6 +21,7 @@ mod http_client;
 mod http_end;
 mod http_mcp;
 mod http_rest;
+mod killed;
 mod mcp;
 mod mcp_client;
 mod policies;
