@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// One server.
@@ -31,8 +31,13 @@ impl Server {
         for roster in rosters {
             command.arg("--roster").arg(roster);
         }
-        command.args(args).env("HEADCOUNT_SAMPLING_TICK", "100ms").envs(variables.iter().copied());
-        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        command.args(args).envs(variables.iter().copied());
+        Self::run(command)
+    }
+
+    /// The server that a command starts.
+    pub fn run(mut command: Command) -> Self {
+        let mut child = command.env("HEADCOUNT_SAMPLING_TICK", "100ms").stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();

@@ -11,6 +11,7 @@ mod command_line;
 mod compiling;
 mod decisions;
 mod demo;
+mod full_disk;
 mod grants;
 mod hook;
 mod hook_install;
