@@ -23,6 +23,7 @@ mod http_end;
 mod http_mcp;
 mod http_rest;
 mod killed;
+mod ledger;
 mod mcp;
 mod mcp_client;
 mod policies;
