@@ -124,7 +124,8 @@ pub struct Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clients {
-    /// For how long clients that have ended are remembered, since they were heard last.
+    /// For how long clients and grants that have ended are remembered; a grant whose tokens others give out, at least until it
+    /// expires.
     pub keep: Span,
     /// A client over HTTP that was not heard for so long, and has no call or stream open, has ended (at least 1 s).
     #[schemars(extend("x-least" = "1s"))]

@@ -94,7 +94,7 @@ impl Endpoint {
     pub fn end(&self) {
         self.drain();
         for guest in self.all().values() {
-            guest.end(Some(EndReason::ServerStopped));
+            guest.end(EndReason::ServerStopped);
         }
     }
 
@@ -136,7 +136,8 @@ async fn keep(guest: Arc<Guest>, admitted: Admitted, guests: Arc<Mutex<HashMap<S
         }
     }
     lock(&guests).remove(&admitted.principal.grant_id);
-    guest.end(None);
+    // The ledger tells by the grant why; that it was cut is said, lest it be taken for one that ended with this server.
+    guest.end(EndReason::Closed);
 }
 
 async fn post(
