@@ -79,6 +79,7 @@ fn each_library_is_known_in_one_place_only() {
         ("sd_notify", &["config/"]),
         ("tokio_rustls", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
+        ("reqwest", &["auth/remote/"]),
         ("zstd", &["observe/records/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");

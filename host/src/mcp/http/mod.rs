@@ -4,7 +4,6 @@
 //! Each grant has a guest of its own, with its own sessions: an id of another's session is unknown there, as it should be.
 
 mod body;
-mod bucket;
 mod endpoint;
 mod guest;
 mod memory;
