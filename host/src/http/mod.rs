@@ -13,7 +13,8 @@ mod rest;
 pub use doors::{BindError, Doors};
 
 use crate::auth::Gate;
-use crate::mcp::{Service, asked_to_end};
+use crate::mcp::asked_to_end;
+use crate::mcp::http::Endpoint;
 use app::App;
 use connection::Connections;
 use doors::{accept, open};
@@ -23,14 +24,14 @@ use std::time::Duration;
 /// How long what is under way may take to end once the server is to end.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves MCP and REST until a signal asks the program to end. `opened` is told what is listened on.
+/// Serves MCP, as `endpoint` answers it, and REST until a signal asks the program to end. `opened` is told what is listened on.
 ///
 /// # Errors
 /// When nothing can be listened on.
-pub async fn serve(service: Service, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
+pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
     let listeners = open(&doors).await?;
     let connections = Connections::new(limits::connections());
-    let app = Arc::new(App::new(service, gate, &doors));
+    let app = Arc::new(App::new(endpoint, gate, &doors));
     for listener in listeners {
         opened(&listener.to_string());
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));

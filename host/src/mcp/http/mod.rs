@@ -7,6 +7,7 @@ mod body;
 mod bucket;
 mod endpoint;
 mod guest;
+mod handler;
 mod memory;
 mod message;
 mod sessions;
