@@ -2,7 +2,7 @@
 
 use crate::auth::Gate;
 use crate::http::{self, Doors, TlsFiles};
-use crate::mcp;
+use crate::mcp::{self, http::Endpoint};
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -68,7 +68,8 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
             origins: args.allow_origin,
         };
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
-        runtime.block_on(http::serve(service, Gate::open(store, clock), doors, opened))?;
+        let endpoint = Endpoint::new(Arc::new(service));
+        runtime.block_on(http::serve(endpoint, Gate::open(store, clock), doors, opened))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {
