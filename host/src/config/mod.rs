@@ -18,6 +18,7 @@ mod span;
 mod tests;
 mod toml;
 mod types;
+mod upstreams;
 mod words;
 
 #[cfg(test)]
@@ -31,4 +32,5 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
+pub use upstreams::{Handshake, Upstream, header, is_loopback};
 pub use words::nearest;
