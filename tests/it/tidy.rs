@@ -108,9 +108,10 @@ fn sql_is_spoken_only_where_data_is_stored() {
 }
 
 /// The order in which the crate's documentation lists its modules.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["cli", "mcp", "http", "fuzzing"],
     &["authoring", "demo", "hooks", "registering", "run", "waiting", "query", "monitor", "setup"],
+    &["bridge", "upstream"],
     &["clients", "auth"],
     &["report"],
     &["judge"],

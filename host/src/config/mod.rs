@@ -19,6 +19,7 @@ mod span;
 mod tests;
 mod toml;
 mod types;
+mod upstreams;
 mod words;
 
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
+pub use upstreams::{Handshake, Upstream, header, is_loopback};
 pub use words::nearest;

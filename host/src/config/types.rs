@@ -2,6 +2,7 @@
 
 use super::policies::{Limits, Policy};
 use super::span::Span;
+use super::upstreams::Upstream;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -28,6 +29,10 @@ pub struct Config {
     pub policies: Vec<Policy>,
     /// What each policy may use that has no limits of its own.
     pub limits: Limits,
+    /// MCP servers that headcount is a client of.
+    #[serde(rename = "upstream")]
+    #[schemars(extend("x-unique" = "name"))]
+    pub upstreams: Vec<Upstream>,
     /// The ledger of MCP clients.
     pub clients: Clients,
     /// The audit log.
