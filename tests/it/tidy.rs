@@ -77,6 +77,7 @@ fn each_library_is_known_in_one_place_only() {
         ("wit_component", &["authoring/"]),
         ("axum|hyper|hyper_util", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
+        ("reqwest", &["auth/remote/"]),
         ("zstd", &["observe/records/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");
