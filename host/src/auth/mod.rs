@@ -7,6 +7,7 @@
 mod bucket;
 mod gate;
 mod grants;
+pub mod oauth;
 mod remote;
 mod scope;
 mod token;
@@ -18,5 +19,5 @@ pub use gate::{Admitted, Denied, Gate, Principal};
 pub use grants::{GrantError, NewToken, create_token, list, parse_name, revoke, revoke_token};
 pub use remote::{Document, Fetcher, Reach, RemoteError};
 pub use scope::{Scope, Scopes, UnknownScope};
-pub use token::Token;
+pub use token::{Secret, Token};
 pub use view::{GrantRow, GrantState, Grants};
