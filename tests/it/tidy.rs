@@ -78,6 +78,7 @@ fn each_library_is_known_in_one_place_only() {
         ("axum|hyper|hyper_util", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
         ("reqwest", &["auth/remote/"]),
+        ("jsonwebtoken", &["auth/issuer/"]),
         ("zstd", &["observe/records/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");

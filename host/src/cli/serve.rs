@@ -1,6 +1,5 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
-use crate::auth::Gate;
 use crate::http::{self, Doors};
 use crate::mcp;
 use crate::setup::{Rosters, Setup};
@@ -8,7 +7,6 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the end of what was cut is waited for.
@@ -49,7 +47,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         // Once before anybody is answered; what was compiled is kept for the second time.
         setup.judge()()?;
     }
-    let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
+    let gate = setup.gate();
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if over_http {
@@ -61,7 +59,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
             origins: args.allow_origin,
         };
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
-        runtime.block_on(http::serve(service, Gate::open(store, clock), doors, opened))?;
+        runtime.block_on(http::serve(service, gate, doors, opened))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {

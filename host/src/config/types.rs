@@ -1,5 +1,6 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::auth::Auth;
 use super::policies::{Limits, Policy};
 use super::span::Span;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -30,6 +31,8 @@ pub struct Config {
     pub limits: Limits,
     /// The ledger of MCP clients.
     pub clients: Clients,
+    /// Who may come in over HTTP.
+    pub auth: Auth,
     /// The audit log.
     pub audit: Audit,
     /// The decision log.
