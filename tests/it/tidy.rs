@@ -80,6 +80,7 @@ fn each_library_is_known_in_one_place_only() {
         ("tokio_rustls", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
         ("reqwest", &["auth/remote/"]),
+        ("jsonwebtoken", &["auth/issuer/"]),
         ("zstd", &["observe/records/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");

@@ -1,5 +1,6 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::auth::Auth;
 use super::policies::{Limits, Policy};
 use super::span::Span;
 use super::upstreams::Upstream;
@@ -139,14 +140,6 @@ pub struct Clients {
     pub idle: Span,
 }
 
-/// Who may use a server over HTTP, beside those who hold a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Auth {
-    /// Whether clients can ask for access over HTTP (OAuth), which you consent to by a code in your terminal.
-    pub oauth: bool,
-}
-
 /// The audit log of status queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -202,12 +195,6 @@ impl Default for Sampling {
 impl Default for Clients {
     fn default() -> Self {
         Self { keep: Span::from_millis(30 * 24 * 60 * 60 * 1000), idle: Span::from_millis(30 * 60 * 1000) }
-    }
-}
-
-impl Default for Auth {
-    fn default() -> Self {
-        Self { oauth: true }
     }
 }
 

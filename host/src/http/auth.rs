@@ -119,8 +119,9 @@ fn refusal(denied: Denied) -> Problem {
             let detail = "whether the token holds cannot be told now; the server's log says why";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).again_after(Duration::from_secs(1));
         }
+        Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()),
         Denied::Missing => format!(r#"Bearer realm="headcount", scope="{}""#, Scope::StatusRead.as_str()),
-        Denied::Invalid | Denied::Expired | Denied::Revoked => {
+        Denied::Invalid | Denied::Refused(_) | Denied::Expired | Denied::Revoked => {
             let scope = Scope::StatusRead.as_str();
             format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}", scope="{scope}""#)
         }
