@@ -193,7 +193,7 @@ fn add(sum: &mut Activity, one: Activity) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::clock::{ManualClock, SystemClock};
     use crate::store::clients::{Calls, Wanted, Which};
     use crate::store::lease;
     use std::path::Path;
@@ -222,6 +222,15 @@ mod tests {
     fn seen(state: &Path) -> Vec<Client> {
         let wanted = Wanted { user_id: "ada", id: None, which: Which::All, now_ms: 0, limit: 100, after: None };
         Store::at(state).clients(wanted, &lease::living(state).unwrap()).unwrap().clients
+    }
+
+    /// Waits until so many calls are on disk.
+    fn until_written(state: &Path, calls: u64) {
+        let began = SystemClock::default();
+        while seen(state).iter().flat_map(|client| client.calls.values()).map(|calls| calls.all).sum::<u64>() < calls {
+            assert!(began.now().steady < Duration::from_secs(30));
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]
@@ -255,6 +264,33 @@ mod tests {
         drop(ledger);
         let found = seen(state.path());
         assert!(found[0].last_activity_at_ms == connected && found[0].ended.is_some_and(|end| end.at_ms > connected));
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_loses_nobody_and_ends_nobody() {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::at(1_000_000));
+        let store = Arc::new(Store::at(state.path()));
+        let with: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let ledger = Ledger::open(store, with, state.path().to_owned(), Duration::from_secs(100)).unwrap();
+        let one = ledger.record(claude()).unwrap();
+        clock.set(1000);
+        let other = ledger.record(claude()).unwrap();
+        ledger.touch(&one, called("a"));
+        clock.set(900_000_000);
+        ledger.touch(&other, called("a"));
+        clock.set(2000);
+        ledger.touch(&other, called("a"));
+        until_written(state.path(), 3);
+        let found = seen(state.path());
+        let times: Vec<_> = found.iter().map(|c| (c.id.clone(), c.connected_at_ms, c.last_activity_at_ms)).collect();
+        assert_eq!(times, [(one.clone(), 1_000_000, 1_000_000), (other, 1000, 900_000_000)]);
+        assert!(found.iter().all(|client| client.ended.is_none()));
+        // It has ended before it was there, as far as clocks tell.
+        ledger.end(&one, EndReason::Closed);
+        drop(ledger);
+        let end = seen(state.path())[0].ended.unwrap();
+        assert_eq!((end.at_ms, end.reason), (2000, EndReason::Closed));
     }
 
     #[test]
