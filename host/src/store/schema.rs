@@ -110,12 +110,14 @@ const TRANSPORT: &str = "
     CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
 ";
 
-/// What has ended is found, so that it can be forgotten, and what goes with it. A grant has ended when it was revoked or its time
-/// was over, whichever came first.
+/// What has ended is found, so that it can be forgotten, and what goes with it; and the few that have not, among many that have. A
+/// grant has ended when it was revoked or its time was over, whichever came first.
 const ENDED: &str = "
+    CREATE INDEX client_open_by_time ON client (user_id, connected_at_ms DESC, id DESC) WHERE ended_at_ms IS NULL;
     CREATE INDEX client_ended ON client (last_activity_at_ms) WHERE ended_at_ms IS NOT NULL;
     CREATE INDEX client_by_grant ON client (grant_id);
     CREATE INDEX grant_ended ON grant (coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms));
+    CREATE INDEX grant_by_time ON grant (user_id, created_at_ms DESC, id DESC);
     CREATE INDEX token_by_grant ON token (grant_id);
 ";
 
