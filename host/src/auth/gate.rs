@@ -3,7 +3,7 @@
 use super::watch::Watch;
 use super::{Scope, Scopes, Token};
 use crate::clock::Clock;
-use crate::store::grants::{Grant, GrantEnd};
+use crate::store::grants::{GrantEnd, Shown};
 use crate::store::{Store, StoreError};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -28,14 +28,14 @@ impl Principal {
     }
 }
 
-impl From<&Grant> for Principal {
-    fn from(grant: &Grant) -> Self {
-        Self {
-            user_id: grant.user_id.clone(),
-            grant_id: grant.id.clone(),
-            client_id: grant.client_id.clone(),
-            scopes: Scopes::of_text(&grant.scopes),
-        }
+impl From<Shown> for Principal {
+    fn from(Shown { grant, scopes, .. }: Shown) -> Self {
+        let granted = Scopes::of_text(&grant.scopes);
+        let scopes = match scopes {
+            None => granted,
+            Some(narrowed) => Scopes::of_text(&narrowed).iter().filter(|scope| granted.permit(*scope)).collect(),
+        };
+        Self { user_id: grant.user_id, grant_id: grant.id, client_id: grant.client_id, scopes }
     }
 }
 
@@ -48,7 +48,7 @@ pub enum Denied {
     /// It is none that was given out.
     #[error("the token is not valid")]
     Invalid,
-    /// The grant's time is over.
+    /// The time of the token, or of its grant, is over.
     #[error("the token has expired")]
     Expired,
     /// The grant was revoked.
@@ -67,6 +67,8 @@ pub struct Admitted {
     /// Cancelled as soon as the grant has ended: what still goes on under it then has to end, too. Others that were let in
     /// under the same grant have tokens of their own.
     pub ended: CancellationToken,
+    /// The resource that its token is for (RFC 8707): nothing else may be reached by it. `None`: every server of the user's.
+    pub resource: Option<String>,
 }
 
 /// Lets those in who show a grant that is alive.
@@ -96,17 +98,19 @@ impl Gate {
     pub async fn admit(&self, bearer: Option<&str>) -> Result<Admitted, Denied> {
         let token = Token::parse(bearer.ok_or(Denied::Missing)?).ok_or(Denied::Invalid)?;
         let now = self.clock.now();
-        let grant = self.reader.grant_of(&token.digest()).map_err(cannot_tell)?.ok_or(Denied::Invalid)?;
-        match grant.ended(now.unix_ms) {
+        let mut shown = self.reader.grant_of(&token.digest()).map_err(cannot_tell)?.ok_or(Denied::Invalid)?;
+        match shown.grant.ended(now.unix_ms) {
             Some((_, GrantEnd::Expired)) => return Err(Denied::Expired),
             Some((_, GrantEnd::Revoked)) => return Err(Denied::Revoked),
+            None if shown.expires_at_ms.is_some_and(|at| at <= now.unix_ms) => return Err(Denied::Expired),
             None => {}
         }
-        let watched = self.watch.over(&grant, now).map_err(|error| Denied::Unavailable(error.to_string()))?;
+        let watched = self.watch.over(&shown.grant, now).map_err(|error| Denied::Unavailable(error.to_string()))?;
         if watched.note_use {
-            self.note_use(grant.id.clone(), now.unix_ms);
+            self.note_use(shown.grant.id.clone(), now.unix_ms);
         }
-        Ok(Admitted { principal: Principal::from(&grant), ended: watched.ended })
+        let resource = shown.resource.take();
+        Ok(Admitted { principal: Principal::from(shown), ended: watched.ended, resource })
     }
 
     /// Writes down that a grant was used, without keeping the request waiting.

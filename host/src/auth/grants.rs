@@ -101,10 +101,15 @@ pub fn create_token(store: &Store, clock: &dyn Clock, new: NewToken) -> Result<(
 }
 
 /// An id that no grant has.
-fn new_id() -> Result<String, getrandom::Error> {
+pub(super) fn new_id() -> Result<String, getrandom::Error> {
+    random_id(PREFIX)
+}
+
+/// An id that nothing else has.
+pub(super) fn random_id(prefix: &str) -> Result<String, getrandom::Error> {
     let mut bytes = [0; 10];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().fold(PREFIX.to_owned(), |id, byte| id + &format!("{byte:02x}")))
+    Ok(bytes.iter().fold(prefix.to_owned(), |id, byte| id + &format!("{byte:02x}")))
 }
 
 /// The grants of a user, the newest first: those that are alive, or `all`.

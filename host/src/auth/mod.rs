@@ -6,6 +6,7 @@
 
 mod gate;
 mod grants;
+pub mod oauth;
 mod scope;
 mod token;
 mod view;
@@ -14,5 +15,5 @@ mod watch;
 pub use gate::{Admitted, Denied, Gate, Principal};
 pub use grants::{GrantError, NewToken, create_token, list, parse_name, revoke, revoke_token};
 pub use scope::{Scope, Scopes, UnknownScope};
-pub use token::Token;
+pub use token::{Secret, Token};
 pub use view::{GrantRow, GrantState, Grants};

@@ -1,7 +1,8 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
 use crate::auth::Gate;
-use crate::http::{self, Doors};
+use crate::auth::oauth::RequestRow;
+use crate::http::{self, Doors, Tell};
 use crate::mcp::{self, http::Endpoint};
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
@@ -62,7 +63,8 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         };
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
         let endpoint = Endpoint::new(Arc::new(service));
-        runtime.block_on(http::serve(endpoint, Gate::open(store, clock), doors, opened))?;
+        let tell = Tell { opened, asked: Box::new(asked) };
+        runtime.block_on(http::serve(endpoint, Gate::open(store, clock), doors, tell))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {
@@ -71,4 +73,14 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         runtime.shutdown_background();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the code that consents to a request, where a person sees it and no file keeps it.
+fn asked(request: &RequestRow) {
+    if std::io::stderr().is_terminal() {
+        let name = request.client_name.as_deref().unwrap_or("a client");
+        let (label, host, code) = (&request.request, &request.redirect_host, &request.code);
+        let scopes = request.scopes.join(" ");
+        anstream::eprintln!("{name} (answers go to {host}) asks for {scopes}. To consent to {label}, type {code}");
+    }
 }

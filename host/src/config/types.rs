@@ -30,6 +30,8 @@ pub struct Config {
     pub limits: Limits,
     /// The ledger of MCP clients.
     pub clients: Clients,
+    /// Who may use a server over HTTP.
+    pub auth: Auth,
     /// The audit log.
     pub audit: Audit,
     /// The decision log.
@@ -131,6 +133,14 @@ pub struct Clients {
     pub idle: Span,
 }
 
+/// Who may use a server over HTTP, beside those who hold a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Auth {
+    /// Whether clients can ask for access over HTTP (OAuth), which you consent to by a code in your terminal.
+    pub oauth: bool,
+}
+
 /// The audit log of status queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -186,6 +196,12 @@ impl Default for Sampling {
 impl Default for Clients {
     fn default() -> Self {
         Self { keep: Span::from_millis(30 * 24 * 60 * 60 * 1000), idle: Span::from_millis(30 * 60 * 1000) }
+    }
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self { oauth: true }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::auth::{admitted, meant_for_us, not_permitted};
 use super::doors::Doors;
+use super::oauth::{self, OAuth};
 use super::problem::Problem;
 use super::rest;
 use crate::auth::{Admitted, Gate};
@@ -38,13 +39,15 @@ pub(super) struct App {
     pub gate: Gate,
     pub endpoint: Endpoint,
     bodies: Arc<Semaphore>,
+    pub behind_proxy: bool,
+    oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
 impl App {
     /// What is served behind these doors.
-    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors) -> Self {
+    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors, oauth: Option<OAuth>) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
         let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
@@ -53,6 +56,8 @@ impl App {
             endpoint,
             gate,
             bodies: Arc::new(Semaphore::new(BODIES)),
+            behind_proxy: doors.behind_proxy,
+            oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
             origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
         }
@@ -62,6 +67,11 @@ impl App {
     pub fn is_ours(&self, host: &str) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         self.hosts.contains(&host)
+    }
+
+    /// Whether clients can ask for access here.
+    pub fn has_oauth(&self) -> bool {
+        self.oauth.is_some()
     }
 
     /// Whether web pages of this origin may send requests.
@@ -80,6 +90,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app), admitted));
     Router::new()
         .merge(rest::health())
+        .merge(oauth::router(app.oauth.clone()).with_state(()))
         .fallback_service(with_token.with_state(Arc::clone(&app)))
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
         .with_state(app)

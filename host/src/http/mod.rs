@@ -6,6 +6,8 @@ mod auth;
 mod connection;
 mod doors;
 mod limits;
+mod oauth;
+mod origin;
 mod patient;
 mod problem;
 mod rest;
@@ -13,27 +15,42 @@ mod rest;
 pub use doors::{BindError, Doors};
 
 use crate::auth::Gate;
+use crate::auth::oauth::{AuthorizationServer, RequestRow};
 use crate::mcp::asked_to_end;
 use crate::mcp::http::Endpoint;
 use app::App;
 use connection::Connections;
 use doors::{accept, open};
+use oauth::OAuth;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long what is under way may take to end once the server is to end.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves MCP, as `endpoint` answers it, and REST until a signal asks the program to end. `opened` is told what is listened on.
+/// What the person who has started the server is told.
+pub struct Tell {
+    /// What is listened on.
+    pub opened: fn(&str),
+    /// That somebody asks for access, with the code that consents to it: for a terminal alone.
+    pub asked: Box<dyn Fn(&RequestRow) + Send + Sync>,
+}
+
+/// Serves MCP, as `endpoint` answers it, REST and, unless it is switched off, OAuth, until a signal asks the program to end.
 ///
 /// # Errors
 /// When nothing can be listened on.
-pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
+pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> anyhow::Result<()> {
     let listeners = open(&doors).await?;
     let connections = Connections::new(limits::connections());
-    let app = Arc::new(App::new(endpoint, gate, &doors));
+    let setup = endpoint.service().setup();
+    let oauth = setup.config().auth.oauth.then(|| {
+        let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
+        OAuth::new(AuthorizationServer::new(store, clock, setup.user.clone()), &setup.clock, tell.asked)
+    });
+    let app = Arc::new(App::new(endpoint, gate, &doors, oauth));
     for listener in listeners {
-        opened(&listener.to_string());
+        (tell.opened)(&listener.to_string());
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));
     }
     asked_to_end().await;

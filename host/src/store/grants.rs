@@ -40,6 +40,19 @@ pub enum GrantEnd {
     Revoked,
 }
 
+/// A grant, and what the token that shows it has of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The grant.
+    pub grant: Grant,
+    /// When the token expires, Unix milliseconds; `None`: with the grant.
+    pub expires_at_ms: Option<u64>,
+    /// What the token permits of what the grant permits; `None`: all of it.
+    pub scopes: Option<String>,
+    /// The resource that the token is for (RFC 8707); `None`: every server of the user's.
+    pub resource: Option<String>,
+}
+
 impl Grant {
     /// When it has ended, Unix milliseconds, and how; `None`: it is alive.
     pub fn ended(&self, now_ms: u64) -> Option<(u64, GrantEnd)> {
@@ -71,7 +84,7 @@ impl Store {
                 }
             }
             insert(connection, grant)?;
-            connection.execute("INSERT INTO token VALUES (?1, ?2)", params![token, grant.id])?;
+            connection.execute("INSERT INTO token (digest, grant_id) VALUES (?1, ?2)", params![token, grant.id])?;
             Ok(true)
         })
     }
@@ -105,10 +118,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read, or not for sure. Where there is none yet, no token shows anything.
-    pub fn grant_of(&self, token: &Digest) -> Result<Option<Grant>, StoreError> {
+    pub fn grant_of(&self, token: &Digest) -> Result<Option<Shown>, StoreError> {
         let found = self.decide(|connection| {
-            let sql = "SELECT grant.* FROM token JOIN grant ON grant.id = grant_id WHERE digest = ?1";
-            connection.prepare_cached(sql)?.query_row([token], from_row).optional()
+            let sql =
+                "SELECT grant.*, token.expires_at_ms AS token_expires_at_ms, token.scopes AS token_scopes, resource
+                FROM token JOIN grant ON grant.id = grant_id WHERE digest = ?1";
+            connection.prepare_cached(sql)?.query_row([token], shown).optional()
         })?;
         Ok(found.flatten())
     }
@@ -142,7 +157,7 @@ impl Store {
     }
 }
 
-fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
     let sql = "INSERT INTO grant (id, user_id, name, client_id, scopes, created_at_ms, expires_at_ms)
         VALUES (:id, :user, :name, :client, :scopes, :created, :expires)";
     let values = named_params! {
@@ -157,8 +172,17 @@ fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
     connection.execute(sql, values).map(drop)
 }
 
+fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
+    Ok(Shown {
+        grant: from_row(row)?,
+        expires_at_ms: row.get::<_, Option<i64>>("token_expires_at_ms")?.map(i64::cast_unsigned),
+        scopes: row.get("token_scopes")?,
+        resource: row.get("resource")?,
+    })
+}
+
 /// SQLite's integers are signed: the same 64 bits.
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Grant> {
+pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Grant> {
     let time = |column| row.get::<_, Option<i64>>(column).map(|at| at.map(i64::cast_unsigned));
     Ok(Grant {
         id: row.get("id")?,

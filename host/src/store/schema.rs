@@ -1,7 +1,7 @@
 //! The schema of the database, step by step.
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-pub(super) const MIGRATIONS: [&str; 5] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT];
+pub(super) const MIGRATIONS: [&str; 6] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, OAUTH];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -108,4 +108,52 @@ const TRANSPORT: &str = "
         begun_at_ms INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
+";
+
+/// The authorization server: who may ask, what was asked and not yet answered, and what was given for it. Of secrets that are
+/// handed out only digests are here; a code that the owner reads in the terminal lives for some minutes.
+const OAUTH: &str = "
+    ALTER TABLE token ADD COLUMN expires_at_ms INTEGER;
+    ALTER TABLE token ADD COLUMN scopes TEXT;
+    ALTER TABLE token ADD COLUMN resource TEXT;
+    CREATE INDEX token_by_expiry ON token (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+    CREATE TABLE oauth_client (
+        id TEXT PRIMARY KEY,
+        name TEXT,
+        redirect_uris TEXT NOT NULL,
+        registered_at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX grant_by_client ON grant (client_id) WHERE client_id IS NOT NULL;
+    CREATE TABLE oauth_request (
+        id BLOB PRIMARY KEY,
+        client_id TEXT NOT NULL,
+        client_name TEXT,
+        redirect_uri TEXT NOT NULL,
+        state TEXT,
+        scopes TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        challenge TEXT NOT NULL,
+        user_code TEXT NOT NULL,
+        tries INTEGER NOT NULL DEFAULT 0,
+        asked_at_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE oauth_code (
+        digest BLOB PRIMARY KEY,
+        client_id TEXT NOT NULL,
+        client_name TEXT,
+        redirect_uri TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        challenge TEXT NOT NULL,
+        issued_at_ms INTEGER NOT NULL,
+        grant_id TEXT REFERENCES grant (id) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE oauth_refresh (
+        digest BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE,
+        resource TEXT NOT NULL,
+        issued_at_ms INTEGER NOT NULL,
+        used_at_ms INTEGER
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
 ";

@@ -13,6 +13,7 @@ mod message;
 mod sessions;
 
 pub use body::Body;
+pub use bucket::Bucket;
 pub use endpoint::Endpoint;
 pub use guest::Refusal;
 pub(super) use sessions::Session;

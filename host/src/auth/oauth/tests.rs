@@ -1,0 +1,1 @@
+//! The authorization server, step by step and out of step.

@@ -1,0 +1,1 @@
+//! What the authorization server keeps, as several processes use it.
