@@ -76,6 +76,7 @@ fn each_library_is_known_in_one_place_only() {
         ("clap|clap_complete", &["cli/", "main.rs"]),
         ("wit_component", &["authoring/"]),
         ("axum|hyper|hyper_util", &["http/"]),
+        ("askama", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
         ("reqwest", &["auth/remote/"]),
         ("zstd", &["observe/records/"]),
