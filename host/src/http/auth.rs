@@ -43,11 +43,12 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
     }
     let issuer = origin(meant, app.behind_proxy);
     let issuer = issuer.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "the Host is none of a URI"))?;
-    // The page that asks for consent is this server's own, and sends its form here.
-    let is_own = |origin: &str| request.uri().path() == AUTHORIZE && origin == issuer.as_str();
-    if request.headers().contains_key(header::ORIGIN)
-        && !one(request.headers(), header::ORIGIN).is_some_and(|origin| app.is_allowed_origin(origin) || is_own(origin))
-    {
+    // The page that asks for consent is this server's own, and nobody else sends its form.
+    let may = |origin: &str| match request.uri().path() {
+        AUTHORIZE => origin == issuer.as_str(),
+        _ => app.is_allowed_origin(origin),
+    };
+    if request.headers().contains_key(header::ORIGIN) && !one(request.headers(), header::ORIGIN).is_some_and(may) {
         return Err(refused("web pages may not use this server; see --allow-origin"));
     }
     Ok(issuer)
