@@ -39,7 +39,6 @@ pub(super) struct App {
     pub gate: Gate,
     pub endpoint: Endpoint,
     bodies: Arc<Semaphore>,
-    pub behind_proxy: bool,
     oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
     origins: Vec<String>,
@@ -47,17 +46,15 @@ pub(super) struct App {
 
 impl App {
     /// What is served behind these doors.
-    pub fn new(service: Service, gate: Gate, doors: &Doors, oauth: Option<OAuth>) -> Self {
+    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors, oauth: Option<OAuth>) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
         let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
-        let service = Arc::new(service);
         Self {
-            endpoint: Endpoint::new(Arc::clone(&service)),
-            service,
+            service: Arc::clone(endpoint.service()),
+            endpoint,
             gate,
             bodies: Arc::new(Semaphore::new(BODIES)),
-            behind_proxy: doors.behind_proxy,
             oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
             origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),

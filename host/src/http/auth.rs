@@ -5,6 +5,7 @@ use super::app::App;
 use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
+use super::scheme::Scheme;
 use crate::auth::oauth::Issuer;
 use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
 use axum::extract::{Request, State};
@@ -41,7 +42,8 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
     if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
         return Err(refused("this server is not reached by this Host; see --allow-host"));
     }
-    let issuer = origin(meant, app.behind_proxy);
+    let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
+    let issuer = origin(meant, scheme);
     let issuer = issuer.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "the Host is none of a URI"))?;
     // The page that asks for consent is this server's own, and nobody else sends its form.
     let may = |origin: &str| match request.uri().path() {
@@ -118,8 +120,9 @@ fn refusal(denied: Denied) -> Problem {
             let detail = "whether the token holds cannot be told now; the server's log says why";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).again_after(Duration::from_secs(1));
         }
+        Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()),
         Denied::Missing => format!(r#"Bearer realm="headcount", scope="{}""#, Scope::StatusRead.as_str()),
-        Denied::Invalid | Denied::Expired | Denied::Revoked => {
+        Denied::Invalid | Denied::Refused(_) | Denied::Expired | Denied::Revoked => {
             let scope = Scope::StatusRead.as_str();
             format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}", scope="{scope}""#)
         }

@@ -1,7 +1,7 @@
 //! The schema of the database, step by step.
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-pub(super) const MIGRATIONS: [&str; 6] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, OAUTH];
+pub(super) const MIGRATIONS: [&str; 7] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED, OAUTH];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -108,6 +108,17 @@ const TRANSPORT: &str = "
         begun_at_ms INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
+";
+
+/// What has ended is found, so that it can be forgotten, and what goes with it; and the few that have not, among many that have. A
+/// grant has ended when it was revoked or its time was over, whichever came first.
+const ENDED: &str = "
+    CREATE INDEX client_open_by_time ON client (user_id, connected_at_ms DESC, id DESC) WHERE ended_at_ms IS NULL;
+    CREATE INDEX client_ended ON client (last_activity_at_ms) WHERE ended_at_ms IS NOT NULL;
+    CREATE INDEX client_by_grant ON client (grant_id);
+    CREATE INDEX grant_ended ON grant (coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms));
+    CREATE INDEX grant_by_time ON grant (user_id, created_at_ms DESC, id DESC);
+    CREATE INDEX token_by_grant ON token (grant_id);
 ";
 
 /// The authorization server: who may ask, what was asked and not yet answered, and what was given for it. Of secrets that are
