@@ -76,6 +76,7 @@ fn each_library_is_known_in_one_place_only() {
         ("clap|clap_complete", &["cli/", "main.rs"]),
         ("wit_component", &["authoring/"]),
         ("axum|hyper|hyper_util", &["http/"]),
+        ("askama", &["http/"]),
         ("sd_notify", &["config/"]),
         ("tokio_rustls", &["http/"]),
         ("rusqlite", &["store/", "history/"]),

@@ -1,5 +1,6 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
+use super::grants::sentence;
 use crate::auth::oauth::RequestRow;
 use crate::http::{self, Doors, Tell, TlsFiles};
 use crate::mcp::{self, http::Endpoint};
@@ -84,9 +85,6 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
 /// Shows the code that consents to a request, where a person sees it and no file keeps it.
 fn asked(request: &RequestRow) {
     if std::io::stderr().is_terminal() {
-        let name = request.client_name.as_deref().unwrap_or("a client");
-        let (label, host, code) = (&request.request, &request.redirect_host, &request.code);
-        let scopes = request.scopes.join(" ");
-        anstream::eprintln!("{name} (answers go to {host}) asks for {scopes}. To consent to {label}, type {code}");
+        anstream::eprintln!("{}", sentence(request));
     }
 }

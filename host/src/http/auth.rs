@@ -7,7 +7,7 @@ use super::origin::origin;
 use super::problem::Problem;
 use super::scheme::Scheme;
 use crate::auth::oauth::Issuer;
-use crate::auth::{Admitted, Denied, Scope};
+use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -45,11 +45,12 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
     let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
     let issuer = origin(meant, scheme);
     let issuer = issuer.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "the Host is none of a URI"))?;
-    // The page that asks for consent is this server's own, and sends its form here.
-    let is_own = |origin: &str| request.uri().path() == AUTHORIZE && origin == issuer.as_str();
-    if request.headers().contains_key(header::ORIGIN)
-        && !one(request.headers(), header::ORIGIN).is_some_and(|origin| app.is_allowed_origin(origin) || is_own(origin))
-    {
+    // The page that asks for consent is this server's own, and nobody else sends its form.
+    let may = |origin: &str| match request.uri().path() {
+        AUTHORIZE => origin == issuer.as_str(),
+        _ => app.is_allowed_origin(origin),
+    };
+    if request.headers().contains_key(header::ORIGIN) && !one(request.headers(), header::ORIGIN).is_some_and(may) {
         return Err(refused("web pages may not use this server; see --allow-origin"));
     }
     Ok(issuer)
@@ -129,11 +130,13 @@ fn refusal(denied: Denied) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).with(header::WWW_AUTHENTICATE, &challenge)
 }
 
-/// The grant does not permit what needs this scope.
-pub(super) fn not_permitted(scope: Scope) -> Problem {
-    let scope = scope.as_str();
-    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scope}""#);
-    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {scope}"))
+/// The grant of this principal does not permit what needs this scope. Named is all that a client has to ask for to have that,
+/// too: what it has already is not to be lost.
+pub(super) fn not_permitted(principal: &Principal, needed: Scope) -> Problem {
+    let scopes: Scopes = principal.scopes.iter().chain([needed]).collect();
+    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scopes}""#);
+    let needed = needed.as_str();
+    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {needed}"))
         .with(header::WWW_AUTHENTICATE, &challenge)
 }
 
