@@ -2,6 +2,7 @@
 //! made for them.
 
 use super::app::App;
+use super::cors::{is_preflight, origin, preflight};
 use super::problem::Problem;
 use crate::auth::{Denied, Scope};
 use axum::extract::{Request, State};
@@ -16,21 +17,24 @@ use std::time::Duration;
 /// machine's address is still called by that name.
 pub(super) async fn meant_for_us(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
-    let Some(host) = host.filter(|host| !host.as_str().contains('@')) else {
+    let Some(host) = host else {
         return Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host").into_response();
     };
     let meant = request.uri().authority().unwrap_or(&host);
+    if [&host, meant].iter().any(|named| named.as_str().contains('@')) {
+        return Problem::new(StatusCode::BAD_REQUEST, "a Host has no user").into_response();
+    }
     if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
         return Problem::new(StatusCode::FORBIDDEN, "this server is not reached by this Host; see --allow-host")
             .into_response();
     }
     if request.headers().contains_key(header::ORIGIN)
-        && !one(request.headers(), header::ORIGIN).is_some_and(|origin| app.is_allowed_origin(origin))
+        && !origin(request.headers()).is_some_and(|origin| app.is_allowed_origin(origin))
     {
         return Problem::new(StatusCode::FORBIDDEN, "web pages may not use this server; see --allow-origin")
             .into_response();
     }
-    next.run(request).await
+    if is_preflight(&request) { preflight(request.headers()) } else { next.run(request).await }
 }
 
 /// Lets requests in whose token holds; what is known of its holder goes with the request. When the grant ends while a request
@@ -56,7 +60,7 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
 }
 
 /// The only value of a header that stands once.
-fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+pub(super) fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     if values.next().is_some() { None } else { first.to_str().ok() }
