@@ -6,6 +6,7 @@
 mod body;
 mod endpoint;
 mod guest;
+mod handler;
 mod memory;
 mod message;
 mod sessions;
