@@ -18,6 +18,7 @@ mod hook_install;
 mod hooked;
 mod hostile_names;
 mod http;
+mod http_access;
 mod http_client;
 mod http_confusion;
 mod http_cors;
