@@ -76,7 +76,9 @@ fn each_library_is_known_in_one_place_only() {
         ("clap|clap_complete", &["cli/", "main.rs"]),
         ("wit_component", &["authoring/"]),
         ("axum|hyper|hyper_util", &["http/"]),
+        ("askama", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
+        ("reqwest", &["auth/remote/"]),
         ("zstd", &["observe/records/"]),
     ] {
         assert_eq!(strays(&format!(r"\b({library})::"), places), Vec::<String>::new(), "{library}");

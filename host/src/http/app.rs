@@ -5,7 +5,7 @@ use super::doors::Doors;
 use super::oauth::{self, OAuth};
 use super::problem::Problem;
 use super::rest;
-use crate::auth::{Admitted, Gate};
+use crate::auth::{Admitted, Gate, Principal};
 use crate::mcp::Service;
 use crate::mcp::http::{Endpoint, Refusal};
 use axum::Router;
@@ -104,7 +104,7 @@ async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitte
     };
     match app.endpoint.serve(&admitted, request, room).await {
         Ok(response) => response.map(Body::new),
-        Err(refusal) => problem(&refusal).into_response(),
+        Err(refusal) => problem(&admitted.principal, &refusal).into_response(),
     }
 }
 
@@ -136,10 +136,10 @@ fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(header::CONNECTION, "close")
 }
 
-fn problem(refusal: &Refusal) -> Problem {
+fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
     let problem = |status| Problem::new(status, refusal.to_string());
     match refusal {
-        Refusal::Scope(scope) => not_permitted(*scope),
+        Refusal::Scope(scope) => not_permitted(principal, *scope),
         Refusal::TooMany { again, .. } => problem(StatusCode::TOO_MANY_REQUESTS).again_after(*again),
         Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE),
         Refusal::NoSession => problem(StatusCode::NOT_FOUND),

@@ -6,7 +6,7 @@ use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
 use crate::auth::oauth::Issuer;
-use crate::auth::{Admitted, Denied, Scope};
+use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -126,11 +126,13 @@ fn refusal(denied: Denied) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).with(header::WWW_AUTHENTICATE, &challenge)
 }
 
-/// The grant does not permit what needs this scope.
-pub(super) fn not_permitted(scope: Scope) -> Problem {
-    let scope = scope.as_str();
-    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scope}""#);
-    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {scope}"))
+/// The grant of this principal does not permit what needs this scope. Named is all that a client has to ask for to have that,
+/// too: what it has already is not to be lost.
+pub(super) fn not_permitted(principal: &Principal, needed: Scope) -> Problem {
+    let scopes: Scopes = principal.scopes.iter().chain([needed]).collect();
+    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scopes}""#);
+    let needed = needed.as_str();
+    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {needed}"))
         .with(header::WWW_AUTHENTICATE, &challenge)
 }
 

@@ -1,8 +1,7 @@
 //! Clients: what they say of themselves when they register (RFC 7591). All of them are public ones, which have no secret.
 
-use super::AuthorizationServer;
 use super::error::{ErrorCode, OAuthError};
-use super::redirect;
+use super::{AuthorizationServer, document, redirect};
 use crate::auth::grants::random_id;
 use crate::store::oauth::Client;
 use crate::text::clean;
@@ -83,13 +82,17 @@ impl AuthorizationServer {
         Ok(client)
     }
 
-    /// The client of this id.
-    ///
-    /// # Errors
-    /// When there is none, or that cannot be told.
-    pub fn client(&self, id: &str) -> Result<Client, OAuthError> {
-        let unknown =
-            || OAuthError::new(ErrorCode::InvalidClient, "there is no such client; it may have to register again");
+    /// The client that has registered under this id.
+    pub(super) fn registered(&self, id: &str) -> Result<Client, OAuthError> {
         self.store.client(id)?.ok_or_else(unknown)
     }
+
+    /// Checks that a client may show what it was given: that it is one at all. What describes it is not fetched for that.
+    pub(super) fn check_client(&self, id: &str) -> Result<(), OAuthError> {
+        if document::address(id).is_some() { Ok(()) } else { self.registered(id).map(drop) }
+    }
+}
+
+fn unknown() -> OAuthError {
+    OAuthError::new(ErrorCode::InvalidClient, "there is no such client; it may have to register again")
 }

@@ -4,11 +4,12 @@
 //! A consent becomes a grant as soon as its code is redeemed; from there on it is as any other grant, and the
 //! [`Gate`](super::Gate) is the one door. What there is of OAuth: the code flow with PKCE (RFC 6749, 7636, 8252), resource
 //! indicators (RFC 8707), `iss` in answers (RFC 9207), rotating refresh tokens, revocation (RFC 7009), registration
-//! (RFC 7591). Clients are public ones: a secret that is on everybody's disk is none.
+//! (RFC 7591), and clients that describe themselves at their id's address. Clients are public ones: a secret that is on everybody's disk is none.
 
 mod authorize;
 mod clients;
 mod consent;
+mod document;
 mod error;
 mod issuer;
 mod params;
@@ -28,6 +29,7 @@ pub use redirect::Redirect;
 pub use tokens::Issued;
 pub use view::{RequestRow, Requests, requests};
 
+use super::remote::{Fetcher, Reach};
 use super::token::{Kind, Secret};
 use crate::clock::Clock;
 use crate::store::Store;
@@ -74,12 +76,14 @@ pub struct AuthorizationServer {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     user_id: String,
+    documents: Fetcher,
 }
 
 impl AuthorizationServer {
     /// The server that gives grants of this user's.
     pub fn new(store: Arc<Store>, clock: Arc<dyn Clock>, user_id: String) -> Self {
-        Self { store, clock, user_id }
+        let documents = Fetcher::new(Reach::Public, Arc::clone(&clock));
+        Self { store, clock, user_id, documents }
     }
 
     fn now_ms(&self) -> u64 {

@@ -66,7 +66,7 @@ impl AuthorizationServer {
     fn redeem_code(&self, client_id: &str, params: &Params, issuer: &Issuer) -> Result<Issued, OAuthError> {
         let (shown, verifier) = (params.need("code")?, params.need("code_verifier")?);
         let redirect_uri = params.need("redirect_uri")?;
-        self.client(client_id)?;
+        self.check_client(client_id)?;
         let code = Code::parse(shown).ok_or_else(|| invalid("the code is none"))?;
         let consent = self.store.consent_of(&code.digest())?.filter(|consent| consent.client_id == client_id);
         let consent = consent.ok_or_else(|| invalid("the code is none of this client's, or was forgotten"))?;
@@ -85,7 +85,7 @@ impl AuthorizationServer {
 
     fn refresh(&self, client_id: &str, params: &Params, issuer: &Issuer) -> Result<Issued, OAuthError> {
         let shown = params.need("refresh_token")?;
-        self.client(client_id)?;
+        self.check_client(client_id)?;
         let token = RefreshToken::parse(shown).ok_or_else(|| invalid("the refresh token is none"))?;
         let found = self.store.refreshes(&token.digest())?;
         let found = found.filter(|(grant, _)| grant.client_id.as_deref() == Some(client_id));

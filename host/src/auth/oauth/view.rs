@@ -1,7 +1,7 @@
 //! The requests that wait, as the owner sees them. The one-time codes are in it: it is for the owner's terminal alone.
 
 use super::redirect::Redirect;
-use super::{AuthorizationServer, REQUEST_LASTS_MS, oldest_request_ms};
+use super::{AuthorizationServer, REQUEST_LASTS_MS, document, oldest_request_ms};
 use crate::auth::Scopes;
 use crate::auth::scope::Scope;
 use crate::clock::Clock;
@@ -29,6 +29,8 @@ pub struct RequestRow {
     pub client_id: String,
     /// What the client calls itself, in its own words; null: it does not say.
     pub client_name: Option<String>,
+    /// The site that vouches for what the client says of itself; null: nobody does.
+    pub client_host: Option<String>,
     /// Where the answer goes.
     pub redirect_host: String,
     /// What it wants.
@@ -64,6 +66,7 @@ fn row(request: &Request) -> RequestRow {
         request: crate::names::short_hash(&request.id),
         client_id: clean(&request.client_id),
         client_name: request.client_name.as_deref().map(clean),
+        client_host: document::address(&request.client_id).and_then(|url| Some(url.host_str()?.to_owned())),
         redirect_host: Redirect::checked(&request.redirect_uri).map(|to| to.host()).unwrap_or_default(),
         scopes: Scopes::of_text(&request.scopes).iter().map(Scope::as_str).collect(),
         resource: request.resource.clone(),

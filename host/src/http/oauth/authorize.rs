@@ -35,11 +35,8 @@ async fn begin(oauth: Arc<OAuth>, issuer: Issuer, query: String) -> Result<Respo
     oauth.requests.take().map_err(|_| too_many())?;
     let params = Params::parse(query.as_bytes())?;
     let secure = is_secure(&issuer);
-    let begin = move |server: &AuthorizationServer| {
-        let client = server.client(params.need("client_id")?)?;
-        server.begin(&client, &params, &issuer)
-    };
-    let begun = Arc::clone(&oauth).run(begin).await??;
+    let client = oauth.server.find_client(params.need("client_id")?).await?;
+    let begun = Arc::clone(&oauth).run(move |server| server.begin(&client, &params, &issuer)).await??;
     let row = AuthorizationServer::shown(&begun.request);
     (oauth.tell)(&row);
     let cookie = format!(

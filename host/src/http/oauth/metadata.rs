@@ -44,5 +44,6 @@ async fn server(Extension(issuer): Extension<Issuer>) -> Json<Value> {
         "revocation_endpoint_auth_methods_supported": ["none"],
         "code_challenge_methods_supported": [pkce::METHOD],
         "authorization_response_iss_parameter_supported": true,
+        "client_id_metadata_document_supported": true,
     }))
 }

@@ -10,9 +10,9 @@ mod token;
 pub(super) use metadata::METADATA;
 
 use super::problem::{Problem, after};
+use crate::auth::Bucket;
 use crate::auth::oauth::{AuthorizationServer, ErrorCode, OAuthError, Params, RequestRow};
 use crate::clock::Clock;
-use crate::mcp::http::Bucket;
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::Request;

@@ -40,6 +40,7 @@ struct Asked {
     id: String,
     label: String,
     name: Option<String>,
+    client_host: Option<String>,
     redirect_host: String,
     scopes: Vec<Wanted>,
 }
@@ -62,6 +63,7 @@ impl Page {
             id: id.reveal().to_owned(),
             label: row.request,
             name: row.client_name,
+            client_host: row.client_host,
             redirect_host: row.redirect_host,
             scopes: wanted.map(|scope| Wanted { name: scope.as_str(), words: words(scope) }).collect(),
         };

@@ -38,6 +38,8 @@ async fn metadata(request: Request) -> Result<ClientMetadata, OAuthError> {
     if !is_of_type(&request, "application/json") {
         return Err(refused("the body has to be application/json"));
     }
-    // What the parser says may repeat what was sent.
-    serde_json::from_slice(&body(request).await?).map_err(|_| refused("the body is no client metadata of RFC 7591"))
+    let body = body(request).await?;
+    // A list of values would be read as if each had its name; and what the parser says may repeat what was sent.
+    let metadata = body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(&body));
+    metadata.and_then(Result::ok).ok_or_else(|| refused("the body is no client metadata of RFC 7591"))
 }

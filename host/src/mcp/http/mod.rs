@@ -4,7 +4,6 @@
 //! Each grant has a guest of its own, with its own sessions: an id of another's session is unknown there, as it should be.
 
 mod body;
-mod bucket;
 mod endpoint;
 mod guest;
 mod handler;
@@ -13,7 +12,6 @@ mod message;
 mod sessions;
 
 pub use body::Body;
-pub use bucket::Bucket;
 pub use endpoint::Endpoint;
 pub use guest::Refusal;
 pub(super) use sessions::Session;

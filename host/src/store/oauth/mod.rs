@@ -11,6 +11,3 @@ mod tokens;
 pub use clients::Client;
 pub use requests::Request;
 pub use tokens::{Consent, Pair, Redeemed};
-
-#[cfg(test)]
-mod tests;

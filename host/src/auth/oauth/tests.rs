@@ -1,1 +1,0 @@
-//! The authorization server, step by step and out of step.

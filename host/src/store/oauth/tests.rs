@@ -1,1 +1,0 @@
-//! What the authorization server keeps, as several processes use it.
