@@ -4,6 +4,7 @@ use crate::http_client::{Connection, Server};
 use crate::oauth_client::{Client, REDIRECT, encoded, post, query, register, with};
 use crate::world::World;
 use serde_json::json;
+use std::io::{BufRead as _, BufReader};
 
 #[test]
 fn a_page_says_who_asks_for_what_and_runs_nothing() {
@@ -85,7 +86,32 @@ fn nobody_is_sent_where_the_client_has_not_registered() {
     let answer = client.open(&with(&asks, "scope", "everything"));
     assert_eq!((answer.status, answer.header("location")), (400, ""));
     assert!(answer.text().contains("href=\"https://evil.example/cb?error=invalid_scope"), "{}", answer.text());
+    // Nor is the owner asked for what a page only embeds.
+    let open = |to| {
+        let path = format!("/oauth/authorize?{}", encoded(&client.asks("status:read")));
+        Connection::to(server.address, None).request("GET", &path, &[("sec-fetch-dest", to)], b"").status
+    };
+    assert_eq!([open("image"), open("iframe"), open("empty")], [400; 3]);
     assert_eq!(client.requests().len(), 0);
+    assert_eq!(open("document"), 200);
+}
+
+#[test]
+fn who_waits_in_the_terminal_hears_of_each_request() {
+    let world = World::new();
+    let server = Server::start(&world, &[]);
+    let client = Client::register(&world, &server);
+    let before = client.page("status:read");
+    let mut watch = world.command(&["grants", "requests", "--watch"]).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    let line = next();
+    assert!(line.contains(&client.one_time_code(&before)) && line.contains("Agent"), "{line}");
+    let after = client.page("status:read");
+    let line = next();
+    assert!(line.contains(&client.one_time_code(&after)) && line.contains(&after.label), "{line}");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
 }
 
 #[test]

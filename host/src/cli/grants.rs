@@ -2,11 +2,15 @@
 
 use super::printer;
 use super::table::{header, plain};
-use crate::auth::{self, GrantRow, Grants, oauth};
+use crate::auth::oauth::{self, RequestRow};
+use crate::auth::{self, GrantRow, Grants};
 use crate::report::word;
 use crate::setup::Setup;
 use comfy_table::Cell;
+use std::collections::HashSet;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -33,10 +37,16 @@ pub struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct RequestsArgs {
-    /// Print JSON (schema headcount.grant_requests/1)
+    /// Go on, and say each that comes, until Ctrl-C
     #[arg(long)]
+    watch: bool,
+    /// Print JSON (schema headcount.grant_requests/1)
+    #[arg(long, conflicts_with = "watch")]
     json: bool,
 }
+
+/// How often is looked for further requests.
+const LOOK: Duration = Duration::from_millis(500);
 
 pub fn run(setup: &Setup, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
@@ -72,7 +82,19 @@ pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) 
 
 /// Lists who waits for consent.
 fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
-    let found = oauth::requests(&setup.store, &*setup.clock)?;
+    let look = || oauth::requests(&setup.store, &*setup.clock);
+    if args.watch {
+        let mut said: HashSet<String> = HashSet::new();
+        loop {
+            for asked in look()?.requests {
+                if said.insert(asked.request.clone()) {
+                    printer::line(&sentence(&asked))?;
+                }
+            }
+            thread::sleep(LOOK);
+        }
+    }
+    let found = look()?;
     if args.json {
         printer::json(&found)?;
     } else if found.requests.is_empty() {
@@ -93,6 +115,14 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
         printer::line(&table.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A request in one line.
+pub fn sentence(asked: &RequestRow) -> String {
+    let name = asked.client_name.as_deref().unwrap_or("a client");
+    let of = asked.client_host.as_deref().map(|host| format!(" of {host}")).unwrap_or_default();
+    let (host, scopes) = (&asked.redirect_host, asked.scopes.join(" "));
+    format!("{name}{of} (answers go to {host}) asks for {scopes}: type {} to consent to {}", asked.code, asked.request)
 }
 
 /// The grants, a line each.

@@ -1,8 +1,8 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
-use crate::auth::Gate;
+use super::grants::sentence;
 use crate::auth::oauth::RequestRow;
-use crate::http::{self, Doors, Tell};
+use crate::http::{self, Doors, Tell, TlsFiles};
 use crate::mcp::{self, http::Endpoint};
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
@@ -26,6 +26,12 @@ pub struct Args {
     /// Serve HTTP at this address instead, for whoever has a token (`headcount token create`)
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Speak TLS there, with the certificates in this PEM file, the server's own first; followed as it changes
+    #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, a PEM file that others cannot read
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Serve HTTP at this socket
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
@@ -50,12 +56,13 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         // Once before anybody is answered; what was compiled is kept for the second time.
         setup.judge()()?;
     }
-    let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
+    let gate = setup.gate();
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if over_http {
         let doors = Doors {
             address: args.http,
+            tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| TlsFiles { certificate, key }),
             socket: args.unix,
             behind_proxy: args.behind_proxy,
             hosts: args.allow_host,
@@ -64,7 +71,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
         let endpoint = Endpoint::new(Arc::new(service));
         let tell = Tell { opened, asked: Box::new(asked) };
-        runtime.block_on(http::serve(endpoint, Gate::open(store, clock), doors, tell))?;
+        runtime.block_on(http::serve(endpoint, gate, doors, tell))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {
@@ -78,9 +85,6 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
 /// Shows the code that consents to a request, where a person sees it and no file keeps it.
 fn asked(request: &RequestRow) {
     if std::io::stderr().is_terminal() {
-        let name = request.client_name.as_deref().unwrap_or("a client");
-        let (label, host, code) = (&request.request, &request.redirect_host, &request.code);
-        let scopes = request.scopes.join(" ");
-        anstream::eprintln!("{name} (answers go to {host}) asks for {scopes}. To consent to {label}, type {code}");
+        anstream::eprintln!("{}", sentence(request));
     }
 }

@@ -5,6 +5,7 @@
 //! into one tree together with its origin, `check` compares the tree with the schema, and serde makes the types of it.
 
 mod as_text;
+mod auth;
 mod check;
 mod environment;
 mod layers;
@@ -12,14 +13,17 @@ mod load;
 mod policies;
 mod print;
 mod problem;
+pub mod service_manager;
 mod size;
 mod span;
 #[cfg(test)]
 mod tests;
 mod toml;
 mod types;
+mod upstreams;
 mod words;
 
+pub use auth::{Auth, Issuer, SigningAlgorithm};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
 pub use environment::{Dirs, Environment, NoDirectory, command_line, make_private, temp_dir};
@@ -31,4 +35,5 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
+pub use upstreams::{Handshake, Upstream, header, is_loopback};
 pub use words::nearest;

@@ -1,7 +1,9 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::auth::Auth;
 use super::policies::{Limits, Policy};
 use super::span::Span;
+use super::upstreams::Upstream;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -28,6 +30,10 @@ pub struct Config {
     pub policies: Vec<Policy>,
     /// What each policy may use that has no limits of its own.
     pub limits: Limits,
+    /// MCP servers that headcount is a client of.
+    #[serde(rename = "upstream")]
+    #[schemars(extend("x-unique" = "name"))]
+    pub upstreams: Vec<Upstream>,
     /// The ledger of MCP clients.
     pub clients: Clients,
     /// Who may use a server over HTTP.
@@ -126,19 +132,12 @@ pub struct Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clients {
-    /// For how long clients that have ended are remembered, since they were heard last.
+    /// For how long clients and grants that have ended are remembered; a grant whose tokens others give out, at least until it
+    /// expires.
     pub keep: Span,
     /// A client over HTTP that was not heard for so long, and has no call or stream open, has ended (at least 1 s).
     #[schemars(extend("x-least" = "1s"))]
     pub idle: Span,
-}
-
-/// Who may use a server over HTTP, beside those who hold a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Auth {
-    /// Whether clients can ask for access over HTTP (OAuth), which you consent to by a code in your terminal.
-    pub oauth: bool,
 }
 
 /// The audit log of status queries.
@@ -196,12 +195,6 @@ impl Default for Sampling {
 impl Default for Clients {
     fn default() -> Self {
         Self { keep: Span::from_millis(30 * 24 * 60 * 60 * 1000), idle: Span::from_millis(30 * 60 * 1000) }
-    }
-}
-
-impl Default for Auth {
-    fn default() -> Self {
-        Self { oauth: true }
     }
 }
 

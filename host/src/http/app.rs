@@ -1,6 +1,7 @@
 //! What is at which address.
 
 use super::auth::{admitted, meant_for_us, not_permitted};
+use super::cors;
 use super::doors::Doors;
 use super::oauth::{self, OAuth};
 use super::problem::Problem;
@@ -39,7 +40,6 @@ pub(super) struct App {
     pub gate: Gate,
     pub endpoint: Endpoint,
     bodies: Arc<Semaphore>,
-    pub behind_proxy: bool,
     oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
     origins: Vec<String>,
@@ -56,7 +56,6 @@ impl App {
             endpoint,
             gate,
             bodies: Arc::new(Semaphore::new(BODIES)),
-            behind_proxy: doors.behind_proxy,
             oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
             origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
@@ -78,6 +77,11 @@ impl App {
     pub fn is_allowed_origin(&self, origin: &str) -> bool {
         self.origins.contains(&origin.to_ascii_lowercase())
     }
+
+    /// Whether those of any may.
+    pub fn allows_origins(&self) -> bool {
+        !self.origins.is_empty()
+    }
 }
 
 /// The routes, each behind what it needs.
@@ -93,10 +97,17 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .merge(oauth::router(app.oauth.clone()).with_state(()))
         .fallback_service(with_token.with_state(Arc::clone(&app)))
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
+        .layer(from_fn_with_state(Arc::clone(&app), cors::shared))
         .with_state(app)
 }
 
+/// Headers of MCP by which others on the way may route. One that stands twice says two things; so does rmcp see it of the rest.
+const ONCE: [&str; 2] = ["mcp-protocol-version", "mcp-session-id"];
+
 async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, request: Request) -> Response {
+    if let Some(name) = ONCE.iter().find(|name| request.headers().get_all(**name).iter().count() > 1) {
+        return Problem::new(StatusCode::BAD_REQUEST, format!("a request has one {name}")).into_response();
+    }
     let (request, room) = match timeout(BODY, read(&app, request)).await {
         Ok(Ok(read)) => read,
         Ok(Err(problem)) => return problem.into_response(),

@@ -4,6 +4,7 @@
 mod app;
 mod auth;
 mod connection;
+mod cors;
 mod doors;
 mod limits;
 mod oauth;
@@ -11,16 +12,21 @@ mod origin;
 mod patient;
 mod problem;
 mod rest;
+mod scheme;
+mod tls;
+mod watchdog;
 
 pub use doors::{BindError, Doors};
+pub use tls::{Files as TlsFiles, TlsError};
 
 use crate::auth::Gate;
 use crate::auth::oauth::{AuthorizationServer, RequestRow};
+use crate::config::service_manager::{Told, tell as tell_manager};
 use crate::mcp::asked_to_end;
 use crate::mcp::http::Endpoint;
 use app::App;
 use connection::Connections;
-use doors::{accept, open};
+use doors::{Listener, accept, open};
 use oauth::OAuth;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,19 +47,28 @@ pub struct Tell {
 /// # Errors
 /// When nothing can be listened on.
 pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> anyhow::Result<()> {
-    let listeners = open(&doors).await?;
-    let connections = Connections::new(limits::connections());
+    // Whoever is told that it listens may ask it to end at once.
+    let end = asked_to_end();
     let setup = endpoint.service().setup();
+    let listeners = open(&doors, &setup.clock).await?;
+    let connections = Connections::new(limits::connections());
     let oauth = setup.config().auth.oauth.then(|| {
         let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
         OAuth::new(AuthorizationServer::new(store, clock, setup.user.clone()), &setup.clock, tell.asked)
     });
     let app = Arc::new(App::new(endpoint, gate, &doors, oauth));
+    let places = listeners.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for listener in listeners {
         (tell.opened)(&listener.to_string());
+        if let Listener::Tls(_, tls) = &listener {
+            tokio::spawn(Arc::clone(tls).follow());
+        }
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));
     }
-    asked_to_end().await;
+    tell_manager(Told::Ready(&format!("serves MCP and REST at {places}")));
+    tokio::spawn(watchdog::keep(Arc::clone(&app.service)));
+    end.await;
+    tell_manager(Told::Stopping);
     app.endpoint.drain();
     connections.drain(DRAIN).await;
     app.endpoint.end();

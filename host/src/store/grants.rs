@@ -2,7 +2,7 @@
 
 use super::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The SHA-256 of a token. A token is 256 random bits, so that nobody finds it by trying, however fast the hash is: a slow
 /// one would only make each request slow.
@@ -58,6 +58,16 @@ impl Grant {
     pub fn ended(&self, now_ms: u64) -> Option<(u64, GrantEnd)> {
         ended(self.expires_at_ms, self.revoked_at_ms, now_ms)
     }
+
+    /// Whether there is nothing to add to it from what its giver says of it now. To what was revoked nothing is added.
+    pub fn covers(&self, given: &Self) -> bool {
+        let is_as_long = self.expires_at_ms.is_none_or(|at| given.expires_at_ms.is_some_and(|other| other <= at));
+        self.revoked_at_ms.is_some() || (is_as_long && names(&given.scopes).is_subset(&names(&self.scopes)))
+    }
+}
+
+fn names(scopes: &str) -> BTreeSet<&str> {
+    scopes.split(' ').filter(|name| !name.is_empty()).collect()
 }
 
 /// When a grant has ended, and how: by what comes first.
@@ -86,6 +96,28 @@ impl Store {
             insert(connection, grant)?;
             connection.execute("INSERT INTO token (digest, grant_id) VALUES (?1, ?2)", params![token, grant.id])?;
             Ok(true)
+        })
+    }
+
+    /// Takes up a grant that somebody else has given, or what is new of it: it holds for as long, and permits as much, as its
+    /// giver has said at any time. Returns it as it is on the disk then. One that was revoked stays as it is.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn take_up_grant(&self, given: &Grant) -> Result<Grant, StoreError> {
+        self.write_durably(|connection| {
+            let Some(known) = by_id(connection, &given.id)? else {
+                insert(connection, given)?;
+                return Ok(given.clone());
+            };
+            if known.covers(given) {
+                return Ok(known);
+            }
+            let scopes: Vec<&str> = names(&known.scopes).union(&names(&given.scopes)).copied().collect();
+            let expires_at_ms = known.expires_at_ms.zip(given.expires_at_ms).map(|(known, given)| known.max(given));
+            let sql = "UPDATE grant SET scopes = ?2, expires_at_ms = ?3 WHERE id = ?1 RETURNING *";
+            let values = params![given.id, scopes.join(" "), expires_at_ms.map(u64::cast_signed)];
+            connection.query_row(sql, values, from_row)
         })
     }
 
@@ -128,6 +160,14 @@ impl Store {
         Ok(found.flatten())
     }
 
+    /// A grant by its id, as it is on the disk now.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or not for sure. Where there is none yet, there is no grant.
+    pub fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+        Ok(self.decide(|connection| by_id(connection, id))?.flatten())
+    }
+
     /// Those of the grants that are there and were not revoked. When they expire is known to who asks.
     ///
     /// # Errors
@@ -155,6 +195,10 @@ impl Store {
         let sql = "UPDATE grant SET last_used_at_ms = max(coalesce(last_used_at_ms, 0), ?2) WHERE id = ?1";
         self.write(|connection| connection.execute(sql, params![id, at_ms.cast_signed()])).map(drop)
     }
+}
+
+fn by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<Grant>> {
+    connection.prepare_cached("SELECT * FROM grant WHERE id = ?1")?.query_row([id], from_row).optional()
 }
 
 pub(super) fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {

@@ -24,7 +24,13 @@ async fn ask(
     State(oauth): State<Arc<OAuth>>,
     Extension(issuer): Extension<Issuer>,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Response {
+    // A web page that has it loaded as a picture, say, would make its owner be asked again and again (Fetch Metadata).
+    if headers.get("sec-fetch-dest").is_some_and(|to| to != "document") {
+        let error = OAuthError::new(ErrorCode::InvalidRequest, "this is a page to be opened in a window of its own");
+        return Page::error(&error).into_response();
+    }
     match begin(oauth, issuer, query.unwrap_or_default()).await {
         Ok(response) => response,
         Err(refused) => refusal(refused, false),

@@ -67,8 +67,8 @@ impl Page {
             redirect_host: row.redirect_host,
             scopes: wanted.map(|scope| Wanted { name: scope.as_str(), words: words(scope) }).collect(),
         };
-        // Browsers look at where an answer to the form leads, too.
-        let form_action = format!("'self' {}", redirect.source());
+        // Browsers look at where an answer to the form leads, too, and on from there: clients show pages of theirs at the end.
+        let form_action = format!("'self' {} https:", redirect.source());
         Self { asked: Some(asked), form_action, ..Self::empty(StatusCode::OK) }
     }
 

@@ -101,7 +101,7 @@ impl Guest {
             user_id: principal.user_id.clone(),
             grant_id: Some(principal.grant_id.clone()),
             client_id: principal.client_id.clone(),
-            transport: "http",
+            transport: "http".into(),
             ..NewClient::default()
         };
         let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(clock), common));
@@ -173,14 +173,13 @@ impl Guest {
         self.rows.end_idle(after);
     }
 
-    /// Ends everything of it. Where the grant has ended, that is what its clients end of, and it need not be said.
-    pub fn end(&self, reason: Option<EndReason>) {
-        if let Some(reason) = reason {
-            self.sessions.end_all(reason);
-            self.rows.end_all(reason);
-        }
-        self.gone.cancel();
+    /// Ends everything of it.
+    pub fn end(&self, reason: EndReason) {
+        // Answers are cut before anybody could say that the connection ends.
         self.over.cancel();
+        self.gone.cancel();
+        self.sessions.end_all(reason);
+        self.rows.end_all(reason);
     }
 }
 

@@ -69,6 +69,17 @@ async fn a_code_that_is_shown_twice_ends_what_came_of_it() {
 }
 
 #[test]
+fn of_those_who_show_a_code_at_once_one_gets_tokens_at_most() {
+    let home = Home::new();
+    let sent = home.redeems(&home.code());
+    let given = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..8).map(|_| scope.spawn(|| home.token(&sent).is_ok())).collect();
+        running.into_iter().map(|one| one.join().unwrap()).filter(|given| *given).count()
+    });
+    assert_eq!((given, home.revoked()), (1, vec![true]), "and that is revoked, since others have the code");
+}
+
+#[test]
 fn a_code_holds_for_a_minute() {
     let home = Home::new();
     let (first, second) = (home.code(), home.code());
