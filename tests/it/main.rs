@@ -42,4 +42,5 @@ mod stand_ins;
 mod status;
 mod subscriptions;
 mod tidy;
+mod upstream;
 mod world;

@@ -104,6 +104,8 @@ struct Own {
 enum OwnCommand {
     /// Behaves like an agent of some kind, for `demo` and tests
     StandIn(stand_in::Args),
+    /// Is an MCP server that misbehaves, for tests
+    StandInServer(stand_in::ServerArgs),
     /// Compiles a policy from stdin into the cache, within limits
     CompilePolicy(compile_policy::Args),
     /// Keeps an agent for `run`
@@ -148,6 +150,7 @@ impl Invocation {
             Typed::ByUser(cli) => cli.run(),
             Typed::ByUs(own) => match own.command {
                 OwnCommand::StandIn(args) => stand_in::run(&args),
+                OwnCommand::StandInServer(args) => stand_in::serve(args),
                 OwnCommand::CompilePolicy(args) => Ok(compile_policy::run(args)),
                 OwnCommand::Keep(args) => run::keep(args),
                 OwnCommand::Stage(args) => run::stage(&args),

@@ -120,8 +120,9 @@ impl Owner {
         while !self.finished {
             let event = self.next().await;
             self.hear(event);
-            for action in self.state.actions() {
-                self.act(action);
+            // Doing one thing may decide another.
+            while let Some(actions) = Some(self.state.actions()).filter(|actions| !actions.is_empty()) {
+                actions.into_iter().for_each(|action| self.act(action));
             }
             self.tell();
         }
@@ -219,7 +220,10 @@ impl Owner {
                 self.state.answered(id, !is_list);
             }
             Err(Unanswered::Failed(failure)) => self.state.fail(id, failure),
-            Err(Unanswered::Lost(why)) => {
+            // That is told of the connection, too, and better.
+            Err(Unanswered::Cut) if self.connection.as_ref().is_some_and(Connection::ends_whole) => {}
+            Err(lost @ (Unanswered::Lost(_) | Unanswered::Cut)) => {
+                let why = lost.why();
                 let repeatable = self.may_repeat(id);
                 self.state.lost(id, &why, repeatable);
             }
