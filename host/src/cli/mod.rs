@@ -18,6 +18,7 @@ mod stand_in;
 mod status;
 mod table;
 mod token;
+mod upstream;
 mod wait;
 mod work;
 
@@ -68,6 +69,9 @@ enum Command {
     /// Makes, lists or ends tokens to use your servers with
     #[command(subcommand)]
     Token(token::Command),
+    /// Asks MCP servers that headcount is a client of
+    #[command(subcommand)]
+    Upstream(upstream::Command),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
     Demo(demo::Args),
     /// Says what can be seen on this machine, what not, and what would help
@@ -171,6 +175,7 @@ impl Cli {
             Command::Clients(args) => clients::run(&setup()?, &args),
             Command::Grants(command) => grants::run(&setup()?, &command),
             Command::Token(command) => token::run(&setup()?, command),
+            Command::Upstream(command) => upstream::run(&setup()?, command),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),

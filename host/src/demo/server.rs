@@ -15,6 +15,9 @@ const MODERN: &str = "2026-07-28";
 /// The last revision with a handshake.
 const LEGACY: &str = "2025-11-25";
 
+/// How long it goes on at most, lest it outlive a test that nobody finished.
+const STAY: Duration = Duration::from_secs(300);
+
 /// How it misbehaves, beside what its tools do.
 #[derive(Debug, Clone, Default)]
 pub struct Manners {
@@ -49,7 +52,7 @@ pub fn run(manners: Manners) -> anyhow::Result<ExitCode> {
         ignore_sigterm()?;
     }
     if manners.leaves_child {
-        Command::new("sleep").arg("1000").stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        Command::new("sleep").arg("300").stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
     }
     let stays = manners.stays;
     let out = Arc::new(Mutex::new(io::stdout()));
@@ -59,8 +62,8 @@ pub fn run(manners: Manners) -> anyhow::Result<ExitCode> {
             server.hear(&message)?;
         }
     }
-    while stays {
-        thread::sleep(Duration::from_secs(1));
+    if stays {
+        thread::sleep(STAY);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use super::{BadServer, Server, Session};
 use crate::clock::Clock;
 use crate::config::Upstream;
 use crate::report;
+use crate::text::Wait;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,12 +90,12 @@ async fn row(upstream: &Upstream, clock: &Arc<dyn Clock>, patience: Duration) ->
     let (state, error) = match listed {
         Ok(Ok(_)) => (Reach::Ready, None),
         Ok(Err(error)) => (Reach::Failed, Some(error.failure.to_string())),
-        Err(_) => (Reach::Unknown, Some(format!("no answer within {}", crate::text::Wait(patience)))),
+        Err(_) => (Reach::Unknown, Some(format!("no answer within {}", Wait(patience)))),
     };
     UpstreamRow {
         name: upstream.name.clone(),
         state,
-        since: report::rfc3339(status.since),
+        since: report::time(status.since),
         about: status.about.clone(),
         tools: status.tools,
         calls: status.calls,
@@ -109,7 +110,7 @@ impl UpstreamRow {
         Self {
             name: upstream.name.clone(),
             state: Reach::Failed,
-            since: report::rfc3339(now),
+            since: report::time(now),
             about: None,
             tools: None,
             calls: 0,
