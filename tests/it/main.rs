@@ -43,4 +43,5 @@ mod status;
 mod subscriptions;
 mod tidy;
 mod upstream;
+mod upstream_http;
 mod world;

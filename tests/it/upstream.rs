@@ -250,7 +250,7 @@ async fn a_full_queue_is_an_error() {
         tokio::spawn(async move { session.call_tool("silent", None).await })
     };
     let waiting = [silent(&session), silent(&session)];
-    until(|| session.status().calls == 3).await;
+    until(|| session.status().calls == 2).await;
     let error = session.call_tool("echo", None).await.unwrap_err();
     assert_eq!(error.failure, Failure::QueueFull { limit: 2 });
     waiting[0].abort();

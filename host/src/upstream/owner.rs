@@ -182,7 +182,9 @@ impl Owner {
             Request::CallTool { name, .. } => self.allow.check(name),
             _ => Ok(()),
         };
-        self.lines.status.send_modify(|status| status.calls += 1);
+        if !matches!(request, Request::ListTools) {
+            self.lines.status.send_modify(|status| status.calls += 1);
+        }
         self.calls.insert(id, Call { request, answer, sending: None, result: None });
         match allowed {
             Ok(()) => self.state.call(id, now, now.saturating_add(patience)),
