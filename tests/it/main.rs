@@ -56,4 +56,6 @@ mod stand_ins;
 mod status;
 mod subscriptions;
 mod tidy;
+mod upstream;
+mod upstream_http;
 mod world;
