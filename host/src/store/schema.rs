@@ -117,7 +117,7 @@ const ENDED: &str = "
     CREATE INDEX client_ended ON client (last_activity_at_ms) WHERE ended_at_ms IS NOT NULL;
     CREATE INDEX client_by_grant ON client (grant_id);
     CREATE INDEX grant_ended ON grant (coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms));
-    CREATE INDEX grant_by_time ON grant (user_id, created_at_ms DESC, id DESC);
+    CREATE INDEX grant_unrevoked ON grant (user_id, created_at_ms DESC, id DESC) WHERE revoked_at_ms IS NULL;
     CREATE INDEX token_by_grant ON token (grant_id);
 ";
 
