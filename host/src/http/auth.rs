@@ -23,7 +23,7 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
         Ok(issuer) => issuer,
         Err(problem) => return problem.into_response(),
     };
-    let metadata = app.has_oauth().then(|| issuer.with(METADATA));
+    let metadata = app.says_who_gives_access().then(|| issuer.with(METADATA));
     request.extensions_mut().insert(issuer);
     let mut response = next.run(request).await;
     if let Some(metadata) = metadata {
