@@ -119,7 +119,8 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
 
 /// A request in one line.
 pub fn sentence(asked: &RequestRow) -> String {
-    let name = asked.client_name.as_deref().unwrap_or("a client");
+    // Quoted, so that a name which goes on like this sentence is seen to be one.
+    let name = asked.client_name.as_ref().map_or("a client".to_owned(), |name| format!("{name:?}"));
     let of = asked.client_host.as_deref().map(|host| format!(" of {host}")).unwrap_or_default();
     let (host, scopes) = (&asked.redirect_host, asked.scopes.join(" "));
     format!("{name}{of} (answers go to {host}) asks for {scopes}: type {} to consent to {}", asked.code, asked.request)

@@ -68,9 +68,14 @@ impl App {
         self.hosts.contains(&host)
     }
 
-    /// Whether clients can ask for access here.
-    pub fn has_oauth(&self) -> bool {
-        self.oauth.is_some()
+    /// Whether clients can find out who gives access.
+    pub fn says_who_gives_access(&self) -> bool {
+        self.oauth.is_some() || self.issuers().next().is_some()
+    }
+
+    /// Authorization servers beside this one whose tokens let in.
+    fn issuers(&self) -> impl Iterator<Item = String> {
+        self.gate.issuers().names().map(str::to_owned)
     }
 
     /// Whether web pages of this origin may send requests.
@@ -94,7 +99,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app), admitted));
     Router::new()
         .merge(rest::health())
-        .merge(oauth::router(app.oauth.clone()).with_state(()))
+        .merge(oauth::router(app.oauth.clone(), app.issuers().collect()).with_state(()))
         .fallback_service(with_token.with_state(Arc::clone(&app)))
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
         .layer(from_fn_with_state(Arc::clone(&app), cors::shared))

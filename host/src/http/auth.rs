@@ -27,7 +27,7 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
     if is_preflight(&request) {
         return preflight(request.headers());
     }
-    let metadata = app.has_oauth().then(|| issuer.with(METADATA));
+    let metadata = app.says_who_gives_access().then(|| issuer.with(METADATA));
     request.extensions_mut().insert(issuer);
     let mut response = next.run(request).await;
     if let Some(metadata) = metadata {

@@ -166,7 +166,7 @@ const OAUTH: &str = "
         issued_at_ms INTEGER NOT NULL,
         used_at_ms INTEGER
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
-    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id);
     CREATE INDEX oauth_code_by_grant ON oauth_code (grant_id);
+    CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
+    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id, issued_at_ms);
 ";
