@@ -9,10 +9,10 @@ use headcount::store::Store;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const ALL: [&str; 4] = ["status:read", "roster:write", "clients:read", "grants:revoke"];
+const ALL: [&str; 5] = ["status:read", "roster:write", "clients:read", "grants:revoke", "metrics:read"];
 
 /// A token of another user's, who may do everything.
-fn strangers(world: &World) -> String {
+pub fn strangers(world: &World) -> String {
     let new = NewToken {
         user_id: "somebody-else".into(),
         name: "stranger".into(),
@@ -95,6 +95,7 @@ fn each_thing_needs_its_scope() {
         ("GET", "/v1/mcp/sessions/none", "clients:read"),
         ("GET", "/v1/grants", "grants:revoke"),
         ("DELETE", "/v1/grants/none", "grants:revoke"),
+        ("GET", "/metrics", "metrics:read"),
     ];
     let tools = [
         ("list_sessions", json!({}), "status:read"),
@@ -157,6 +158,11 @@ fn reports_and_lists_are_those_of_mcp() {
         "/v1/mcp/sessions?state=none",
         "/v1/mcp/sessions?cursor=x",
         "/v1/grants?all=maybe",
+        "/v1/grants?frobnicate=1",
+        "/v1/sessions?frobnicate=1",
+        "/v1/mcp/sessions/x?frobnicate=1",
+        "/v1/mcp/sessions?limit=5001",
+        "/v1/sessions/shop/status?cursor=%00",
     ] {
         let answer = connection.get(path);
         assert_eq!(answer.status, 400, "{path}: {}", answer.text());

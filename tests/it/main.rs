@@ -23,6 +23,8 @@ mod http_mcp;
 mod http_rest;
 mod mcp;
 mod mcp_client;
+mod metrics;
+mod openapi;
 mod policies;
 mod policy_edges;
 mod policy_tools;

@@ -19,7 +19,7 @@ pub struct Args {
     /// Go on where the page before ended: its `next_cursor`
     #[arg(long)]
     cursor: Option<String>,
-    /// Print JSON (schema headcount.clients/1)
+    /// Print JSON, as `list_clients` answers
     #[arg(long)]
     json: bool,
 }

@@ -2,6 +2,7 @@
 //! waits for the disk. At most a second of it is lost when the server is killed.
 
 use crate::clock::Clock;
+use crate::figures::Count;
 use crate::store::clients::{Activity, Client, End, EndReason};
 use crate::store::lease::{self, Lease};
 use crate::store::{Store, StoreError};
@@ -60,6 +61,16 @@ pub struct Ledger {
     own: Mutex<Own>,
     told: Option<Sender<(String, Activity)>>,
     writer: Option<JoinHandle<()>>,
+    losses: Arc<Losses>,
+}
+
+/// What the disk did not take.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// How often it has refused what was gathered: it is late then.
+    pub refused: Count,
+    /// Clients of whom was given up what they had done.
+    pub given_up: Count,
 }
 
 /// What is this server's own: made with its first client.
@@ -76,10 +87,11 @@ impl Ledger {
     /// When no thread can be started.
     pub fn open(store: Arc<Store>, clock: Arc<dyn Clock>, state: PathBuf, keep: Duration) -> std::io::Result<Self> {
         let (told, activities) = mpsc::channel();
-        let (into, with) = (Arc::clone(&store), Arc::clone(&clock));
-        let run = move || write(&into, &activities, &*with);
+        let losses = Arc::new(Losses::default());
+        let (into, with, counts) = (Arc::clone(&store), Arc::clone(&clock), Arc::clone(&losses));
+        let run = move || write(&into, &activities, &*with, &counts);
         let writer = thread::Builder::new().name("clients".to_owned()).spawn(run)?;
-        Ok(Self { store, clock, state, keep, own: Mutex::default(), told: Some(told), writer: Some(writer) })
+        Ok(Self { store, clock, state, keep, own: Mutex::default(), told: Some(told), writer: Some(writer), losses })
     }
 
     /// Takes up a client, and returns its id. It is on disk then.
@@ -138,6 +150,11 @@ impl Ledger {
         self.tell(id, Activity { ended: Some(End { at_ms, reason }), ..Activity::default() });
     }
 
+    /// What the disk has not taken so far.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
     fn tell(&self, id: &str, activity: Activity) {
         if let Some(told) = &self.told {
             // Without a writer there is nobody to tell; it has said why.
@@ -160,7 +177,7 @@ impl Drop for Ledger {
 type Gathered = BTreeMap<String, Activity>;
 
 /// The writer: it ends when nobody can tell it anything any more and all is written down.
-fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn Clock) {
+fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn Clock, losses: &Losses) {
     let mut gathered = Gathered::new();
     let mut is_open = true;
     while is_open {
@@ -173,7 +190,9 @@ fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn C
             Err(error) => {
                 let given_up = gathered.len() > MOST_WAITING;
                 tracing::warn!(%error, given_up, "what clients do cannot be written down");
+                losses.refused.add_one();
                 if given_up {
+                    losses.given_up.add(gathered.len() as u64);
                     gathered.clear();
                 }
             }

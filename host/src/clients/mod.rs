@@ -8,6 +8,6 @@ mod ledger;
 mod list;
 mod view;
 
-pub use ledger::{LONGEST, Ledger, LedgerError, NewClient};
-pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, list, one};
+pub use ledger::{LONGEST, Ledger, LedgerError, Losses, NewClient};
+pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, connected, list, one};
 pub use view::{ClientRow, Clients};

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 /// A page of the clients, the newest first.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Clients {
-    /// `headcount.clients/1`.
-    pub schema: &'static str,
     /// MCP sessions, one for each client.
     pub sessions: Vec<ClientRow>,
     /// What to ask for the next page with; null: this is the last.
@@ -34,7 +32,7 @@ pub struct ClientRow {
     pub client_version: Option<String>,
     /// The revision of the protocol that it speaks.
     pub protocol: String,
-    /// `stdio`.
+    /// `stdio` or `http`.
     pub transport: String,
     /// RFC 3339 in UTC.
     pub connected_at: String,
@@ -52,14 +50,13 @@ pub struct ClientRow {
     pub ended: bool,
     /// When, RFC 3339 in UTC.
     pub ended_at: Option<String>,
-    /// `closed` by the client, `server_stopped`, `grant_revoked` or `grant_expired`.
+    /// `closed` by the client, `idle`, `server_stopped`, `grant_revoked` or `grant_expired`.
     pub ended_reason: Option<&'static str>,
 }
 
 /// A page of the ledger, as it is shown.
 pub fn clients(page: &Page) -> Clients {
     Clients {
-        schema: "headcount.clients/1",
         sessions: page.clients.iter().map(row).collect(),
         next_cursor: page.next.as_ref().map(ToString::to_string),
     }

@@ -17,17 +17,19 @@ use std::time::Duration;
 pub(super) async fn meant_for_us(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
     let Some(host) = host.filter(|host| !host.as_str().contains('@')) else {
-        return Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host").into_response();
+        return Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host").because("host").into_response();
     };
     let meant = request.uri().authority().unwrap_or(&host);
     if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
         return Problem::new(StatusCode::FORBIDDEN, "this server is not reached by this Host; see --allow-host")
+            .because("host")
             .into_response();
     }
     if request.headers().contains_key(header::ORIGIN)
         && !one(request.headers(), header::ORIGIN).is_some_and(|origin| app.is_allowed_origin(origin))
     {
         return Problem::new(StatusCode::FORBIDDEN, "web pages may not use this server; see --allow-origin")
+            .because("origin")
             .into_response();
     }
     next.run(request).await
@@ -72,18 +74,29 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn refusal(denied: Denied) -> Problem {
+    let reason = match &denied {
+        Denied::Missing => "no_token",
+        Denied::Invalid => "invalid_token",
+        Denied::Expired => "expired",
+        Denied::Revoked => "revoked",
+        Denied::Unavailable(_) => "cannot_tell",
+    };
     let challenge = match &denied {
         Denied::Unavailable(why) => {
             tracing::error!("whether tokens hold cannot be told: {why}");
             let detail = "whether the token holds cannot be told now; the server's log says why";
-            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).again_after(Duration::from_secs(1));
+            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+                .again_after(Duration::from_secs(1))
+                .because(reason);
         }
         Denied::Missing => r#"Bearer realm="headcount""#.to_owned(),
         Denied::Invalid | Denied::Expired | Denied::Revoked => {
             format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}""#)
         }
     };
-    Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).with(header::WWW_AUTHENTICATE, &challenge)
+    Problem::new(StatusCode::UNAUTHORIZED, denied.to_string())
+        .with(header::WWW_AUTHENTICATE, &challenge)
+        .because(reason)
 }
 
 /// The grant does not permit what needs this scope.
@@ -92,6 +105,7 @@ pub(super) fn not_permitted(scope: Scope) -> Problem {
     let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scope}""#);
     Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {scope}"))
         .with(header::WWW_AUTHENTICATE, &challenge)
+        .because("scope")
 }
 
 #[cfg(test)]

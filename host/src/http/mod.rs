@@ -9,6 +9,7 @@ mod limits;
 mod patient;
 mod problem;
 mod rest;
+mod traffic;
 
 pub use doors::{BindError, Doors};
 
@@ -30,7 +31,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub async fn serve(service: Service, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
     let listeners = open(&doors).await?;
     let connections = Connections::new(limits::connections());
-    let app = Arc::new(App::new(service, gate, &doors));
+    let app = Arc::new(App::new(service, gate, &doors, Arc::clone(&connections)));
     for listener in listeners {
         opened(&listener.to_string());
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));
