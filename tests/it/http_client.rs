@@ -2,20 +2,25 @@
 
 use crate::mcp_client::MODERN;
 use crate::world::{PATIENCE, World, ended};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// One server.
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
-    /// What it says on stderr after it has said where it listens.
-    log: Option<std::thread::JoinHandle<String>>,
+    /// What it has said on stderr, and who listens to it.
+    log: Arc<Mutex<String>>,
+    listens: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -29,19 +34,33 @@ impl Server {
         for roster in rosters {
             command.arg("--roster").arg(roster);
         }
-        command.args(args).env("HEADCOUNT_SAMPLING_TICK", "100ms").envs(variables.iter().copied());
+        command.args(args).envs(variables.iter().copied());
+        Self::spawn(command)
+    }
+
+    /// What a command comes to that serves HTTP.
+    pub fn spawn(mut command: Command) -> Self {
+        command.env("HEADCOUNT_SAMPLING_TICK", "100ms");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
+        let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
-        let log = std::thread::spawn(move || {
-            let mut rest = line;
-            log.read_to_string(&mut rest).unwrap();
-            rest
+        let said = Arc::new(Mutex::new(line));
+        let more = Arc::clone(&said);
+        let listens = thread::spawn(move || {
+            let mut line = String::new();
+            while log.read_line(&mut line).unwrap() > 0 {
+                *more.lock().unwrap() += &std::mem::take(&mut line);
+            }
         });
-        Self { child, address, log: Some(log) }
+        Self { child, address, log: said, listens: Some(listens) }
+    }
+
+    /// What it has logged until now.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
     pub fn pid(&self) -> u32 {
@@ -50,10 +69,15 @@ impl Server {
 
     /// Asks it to end, as service managers do, and returns its exit code and all that it has logged.
     pub fn terminate(mut self, patience: Duration) -> (Option<i32>, String) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
         let code = ended(&mut self.child, patience);
-        (code, self.log.take().unwrap().join().unwrap())
+        self.listens.take().unwrap().join().unwrap();
+        (code, self.log())
+    }
+
+    /// Sends it a signal, and does not wait for what comes of it.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
     }
 
     /// Ends it in the midst of what it does.
@@ -121,9 +145,22 @@ impl Response {
     }
 }
 
+/// What bytes go over.
+pub trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
+/// A socket on which nothing is waited for too long.
+pub fn socket(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 /// One connection; it is kept as long as the server keeps it.
 pub struct Connection {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
     token: Option<String>,
     /// The session, where one was begun.
     pub session: Option<String>,
@@ -133,10 +170,12 @@ pub struct Connection {
 
 impl Connection {
     pub fn to(address: SocketAddr, token: Option<&str>) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let stream = BufReader::with_capacity(1 << 16, stream);
+        Self::over(socket(address), token)
+    }
+
+    /// One over what has been opened already.
+    pub fn over(stream: impl Stream + 'static, token: Option<&str>) -> Self {
+        let stream = BufReader::with_capacity(1 << 16, Box::new(stream) as Box<dyn Stream>);
         Self { stream, token: token.map(str::to_owned), session: None, version: MODERN.to_owned(), next_id: 0 }
     }
 
@@ -165,18 +204,33 @@ impl Connection {
 
     /// The head of the next answer.
     pub fn head(&mut self) -> Response {
+        self.try_head().unwrap()
+    }
+
+    /// The same, where the server may be gone before it has come.
+    fn try_head(&mut self) -> std::io::Result<Response> {
         let mut line = String::new();
-        self.stream.read_line(&mut line).unwrap();
+        self.stream.read_line(&mut line)?;
         let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("no answer but {line:?}"));
+        let status = status.ok_or_else(|| std::io::Error::other(format!("no answer but {line:?}")))?;
         let mut headers = BTreeMap::new();
         loop {
             let mut line = String::new();
-            self.stream.read_line(&mut line).unwrap();
+            self.stream.read_line(&mut line)?;
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.insert(name.to_ascii_lowercase(), value.to_owned());
         }
-        Response { status, headers, body: Vec::new() }
+        Ok(Response { status, headers, body: Vec::new() })
+    }
+
+    /// The whole next answer, where the server may be gone before it has come.
+    pub fn try_response(&mut self) -> std::io::Result<Response> {
+        let mut response = self.try_head()?;
+        if let Ok(length) = response.header("content-length").parse() {
+            response.body = vec![0; length];
+            self.stream.read_exact(&mut response.body)?;
+        }
+        Ok(response)
     }
 
     /// The next piece of a body that is sent in pieces; `None`: that was all.

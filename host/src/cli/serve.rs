@@ -1,8 +1,8 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
 use crate::auth::Gate;
-use crate::http::{self, Doors};
-use crate::mcp;
+use crate::http::{self, Doors, TlsFiles};
+use crate::mcp::{self, http::Endpoint};
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -25,6 +25,12 @@ pub struct Args {
     /// Serve HTTP at this address instead, for whoever has a token (`headcount token create`)
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Speak TLS there, with the certificates in this PEM file, the server's own first; followed as it changes
+    #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, a PEM file that others cannot read
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Serve HTTP at this socket
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
@@ -55,13 +61,15 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     if over_http {
         let doors = Doors {
             address: args.http,
+            tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| TlsFiles { certificate, key }),
             socket: args.unix,
             behind_proxy: args.behind_proxy,
             hosts: args.allow_host,
             origins: args.allow_origin,
         };
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
-        runtime.block_on(http::serve(service, Gate::open(store, clock), doors, opened))?;
+        let endpoint = Endpoint::new(Arc::new(service));
+        runtime.block_on(http::serve(endpoint, Gate::open(store, clock), doors, opened))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {

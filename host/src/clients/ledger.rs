@@ -1,10 +1,11 @@
 //! One server's side of the ledger: what its clients do is gathered, and written down by a thread of its own, so that no call
 //! waits for the disk. At most a second of it is lost when the server is killed.
 
+use super::forgetting::Forgetting;
 use crate::clock::Clock;
 use crate::figures::Count;
-use crate::store::clients::{Activity, Client, End, EndReason};
-use crate::store::lease::{self, Lease};
+use crate::store::clients::{Activity, Client, End, EndReason, NewClient};
+use crate::store::lease::Lease;
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,25 +23,6 @@ const MOST_WAITING: usize = 10_000;
 /// What is kept of a client's own words, in characters.
 pub const LONGEST: usize = 128;
 
-/// A client that has just connected.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct NewClient {
-    /// Whose client it is.
-    pub user_id: String,
-    /// The grant that it works under.
-    pub grant_id: Option<String>,
-    /// Its OAuth client id.
-    pub client_id: Option<String>,
-    /// What it calls itself.
-    pub name: Option<String>,
-    /// Which version it says it is.
-    pub version: Option<String>,
-    /// The revision of the protocol that it speaks.
-    pub protocol: String,
-    /// Which way it came.
-    pub transport: &'static str,
-}
-
 /// Why a client cannot be taken up.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -57,7 +39,6 @@ pub struct Ledger {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     state: PathBuf,
-    keep: Duration,
     own: Mutex<Own>,
     told: Option<Sender<(String, Activity)>>,
     writer: Option<JoinHandle<()>>,
@@ -81,7 +62,8 @@ struct Own {
 }
 
 impl Ledger {
-    /// The ledger in the state directory `state`, whose database is `store`. What has ended is remembered for `keep`.
+    /// The ledger in the state directory `state`, whose database is `store`. Clients and grants that have ended are remembered
+    /// for `keep`.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -89,9 +71,10 @@ impl Ledger {
         let (told, activities) = mpsc::channel();
         let losses = Arc::new(Losses::default());
         let (into, with, counts) = (Arc::clone(&store), Arc::clone(&clock), Arc::clone(&losses));
-        let run = move || write(&into, &activities, &*with, &counts);
+        let forgets = Forgetting::new(state.clone(), keep);
+        let run = move || write(&into, &activities, &*with, forgets, &counts);
         let writer = thread::Builder::new().name("clients".to_owned()).spawn(run)?;
-        Ok(Self { store, clock, state, keep, own: Mutex::default(), told: Some(told), writer: Some(writer), losses })
+        Ok(Self { store, clock, state, own: Mutex::default(), told: Some(told), writer: Some(writer), losses })
     }
 
     /// Takes up a client, and returns its id. It is on disk then.
@@ -99,30 +82,21 @@ impl Ledger {
     /// # Errors
     /// When it cannot be written down.
     pub fn record(&self, new: NewClient) -> Result<String, LedgerError> {
-        let living = lease::living(&self.state)?;
         let now_ms = self.clock.now().unix_ms;
         let (server, nth) = self.next()?;
         let own_word =
             |text: Option<String>| text.map(|text| crate::text::clean(&text).chars().take(LONGEST).collect());
         let client = Client {
             id: format!("{server}-{nth}"),
-            server: server.clone(),
-            user_id: new.user_id,
-            grant_id: new.grant_id,
-            client_id: new.client_id,
-            name: own_word(new.name),
-            version: own_word(new.version),
-            protocol: new.protocol,
-            transport: new.transport.to_owned(),
+            server,
+            who: NewClient { name: own_word(new.name), version: own_word(new.version), ..new },
             connected_at_ms: now_ms,
             last_activity_at_ms: now_ms,
             ended: None,
             calls: BTreeMap::new(),
             agents_registered: 0,
         };
-        let living = living.into_iter().chain([server]).collect();
-        let oldest_ms = now_ms.saturating_sub(u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX));
-        self.store.record_client(&client, &living, oldest_ms)?;
+        self.store.record_client(&client)?;
         Ok(client.id)
     }
 
@@ -177,7 +151,13 @@ impl Drop for Ledger {
 type Gathered = BTreeMap<String, Activity>;
 
 /// The writer: it ends when nobody can tell it anything any more and all is written down.
-fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn Clock, losses: &Losses) {
+fn write(
+    store: &Store,
+    activities: &Receiver<(String, Activity)>,
+    clock: &dyn Clock,
+    mut forgets: Forgetting,
+    losses: &Losses,
+) {
     let mut gathered = Gathered::new();
     let mut is_open = true;
     while is_open {
@@ -185,6 +165,7 @@ fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn C
         if gathered.is_empty() {
             continue;
         }
+        forgets.turn(store, clock.now());
         match store.touch_clients(&gathered) {
             Ok(()) => gathered.clear(),
             Err(error) => {
@@ -239,6 +220,7 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::store::clients::{Calls, Wanted, Which};
+    use crate::store::lease;
     use std::path::Path;
 
     fn ledger(state: &Path) -> Ledger {
@@ -252,7 +234,7 @@ mod tests {
             user_id: "ada".into(),
             name,
             protocol: "2025-11-25".into(),
-            transport: "stdio",
+            transport: "stdio".into(),
             ..NewClient::default()
         }
     }
@@ -273,7 +255,10 @@ mod tests {
         let ledger = ledger(state.path());
         let id = ledger.record(claude()).unwrap();
         let found = seen(state.path());
-        assert_eq!((found[0].id.as_str(), found[0].name.as_deref(), found[0].ended), (&*id, Some("claude-code"), None));
+        assert_eq!(
+            (found[0].id.as_str(), found[0].who.name.as_deref(), found[0].ended),
+            (&*id, Some("claude-code"), None)
+        );
         for _ in 0..300 {
             ledger.touch(&id, called("list_sessions"));
         }

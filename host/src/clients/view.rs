@@ -63,15 +63,16 @@ pub fn clients(page: &Page) -> Clients {
 }
 
 fn row(client: &Client) -> ClientRow {
+    let who = &client.who;
     ClientRow {
         id: client.id.clone(),
-        user_id: client.user_id.clone(),
-        grant_id: client.grant_id.clone(),
-        client_id: client.client_id.clone(),
-        client_name: client.name.clone(),
-        client_version: client.version.clone(),
-        protocol: client.protocol.clone(),
-        transport: client.transport.clone(),
+        user_id: who.user_id.clone(),
+        grant_id: who.grant_id.clone(),
+        client_id: who.client_id.clone(),
+        client_name: who.name.clone(),
+        client_version: who.version.clone(),
+        protocol: who.protocol.clone(),
+        transport: who.transport.clone(),
         connected_at: time(client.connected_at_ms),
         last_activity_at: time(client.last_activity_at_ms),
         tool_calls: client.calls.values().map(|calls| calls.all).sum(),

@@ -12,12 +12,14 @@ mod load;
 mod policies;
 mod print;
 mod problem;
+pub mod service_manager;
 mod size;
 mod span;
 #[cfg(test)]
 mod tests;
 mod toml;
 mod types;
+mod upstreams;
 mod words;
 
 #[cfg(test)]
@@ -31,4 +33,5 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
+pub use upstreams::{Handshake, Upstream, header, is_loopback};
 pub use words::nearest;

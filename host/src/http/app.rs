@@ -50,14 +50,13 @@ pub(super) struct App {
 
 impl App {
     /// What is served behind these doors.
-    pub fn new(service: Service, gate: Gate, doors: &Doors, connections: Arc<Connections>) -> Self {
+    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors, connections: Arc<Connections>) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
         let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
-        let service = Arc::new(service);
         Self {
-            endpoint: Endpoint::new(Arc::clone(&service)),
-            service,
+            service: Arc::clone(endpoint.service()),
+            endpoint,
             gate,
             traffic: Traffic::default(),
             connections,

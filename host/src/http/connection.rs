@@ -7,12 +7,16 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+/// How long whoever comes may take until requests can be read: the handshake of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How long the head of a connection's first request may take to come.
 const FIRST: Duration = Duration::from_secs(10);
@@ -63,9 +67,10 @@ impl Connections {
     }
 }
 
-/// Serves a connection for as long as it lasts. One that is too many is closed at once.
-pub(super) fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+/// Serves a connection for as long as it lasts, once `opening` has made of it what requests are read from. One that is too
+/// many is closed at once: who does not get through a handshake has a place, too.
+pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    opening: impl Future<Output = io::Result<S>> + Send + 'static,
     app: Router,
     connections: &Arc<Connections>,
 ) {
@@ -76,29 +81,50 @@ pub(super) fn serve(
     let ending = connections.ending.clone();
     tokio::spawn(async move {
         let _place = place;
-        let io = TokioIo::new(Patient::new(stream, READS_NOTHING));
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_buf_size(MAX_HEAD);
-        let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
-        let first = asked.clone();
-        let service = service_fn(move |request| {
-            first.cancel();
-            app.call(request)
-        });
-        let mut connection = std::pin::pin!(http.serve_connection(io, service));
-        let served = tokio::select! {
-            served = connection.as_mut() => served,
-            () = says_nothing(asked) => return,
-            () = ending.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
+        let opened = tokio::select! {
+            opened = timeout(HANDSHAKE, opening) => opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+            () = ending.cancelled() => return,
         };
-        if let Err(error) = served {
-            // A client that leaves in the midst of something is nothing special.
-            tracing::debug!("a connection has ended: {error}");
+        match opened {
+            Ok(stream) => answer(stream, app, ending).await,
+            Err(error) => tracing::debug!("a connection was not opened: {error}"),
         }
     });
+}
+
+/// A connection that nothing has to be done for before requests are read from it.
+pub(super) async fn plain<S>(stream: S) -> io::Result<Patient<S>> {
+    Ok(patient(stream))
+}
+
+/// A stream that a client has to read from.
+pub(super) fn patient<S>(stream: S) -> Patient<S> {
+    Patient::new(stream, READS_NOTHING)
+}
+
+/// Answers requests until there are no more.
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, app: Router, ending: CancellationToken) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_buf_size(MAX_HEAD);
+    let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
+    let first = asked.clone();
+    let service = service_fn(move |request| {
+        first.cancel();
+        app.call(request)
+    });
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = says_nothing(asked) => return,
+        () = ending.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        // A client that leaves in the midst of something is nothing special.
+        tracing::debug!("a connection has ended: {error}");
+    }
 }
 
 /// Comes back only where nothing was asked in time.

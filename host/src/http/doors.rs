@@ -1,14 +1,17 @@
 //! What is listened on: addresses and sockets, and who may be meant by a request that comes there.
 
-use super::connection::{Connections, serve};
-use axum::Router;
+use super::connection::{Connections, plain, serve};
+use super::scheme::Scheme;
+use super::tls::{Files, Tls, TlsError};
+use crate::clock::Clock;
+use axum::{Extension, Router};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
@@ -18,6 +21,8 @@ use tokio::time::sleep;
 pub struct Doors {
     /// An address and port.
     pub address: Option<SocketAddr>,
+    /// The certificate and key by which TLS is spoken at the address.
+    pub tls: Option<Files>,
     /// A socket's path.
     pub socket: Option<PathBuf>,
     /// Whether a proxy stands before it that speaks TLS with everybody else.
@@ -33,8 +38,8 @@ pub struct Doors {
 pub enum BindError {
     /// Others could read along.
     #[error(
-        "{0} can be reached from other machines, and tokens would go there unencrypted: listen on 127.0.0.1, or put a proxy \
-         with TLS before it and say --behind-proxy"
+        "{0} can be reached from other machines, and tokens would go there unencrypted: listen on 127.0.0.1, give --tls-cert \
+         and --tls-key, or put a proxy with TLS before it and say --behind-proxy"
     )]
     Exposed(SocketAddr),
     /// The address cannot be had.
@@ -53,11 +58,16 @@ pub enum BindError {
         /// What the system says.
         source: io::Error,
     },
+    /// There is no TLS with this certificate and key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// What is listened on.
 pub(super) enum Listener {
-    Tcp(TcpListener),
+    /// What comes here is as if it had been encrypted, where a proxy has done so.
+    Tcp(TcpListener, Scheme),
+    Tls(TcpListener, Arc<Tls>),
     #[cfg(unix)]
     Unix(UnixListener, Socket),
 }
@@ -73,14 +83,19 @@ impl Drop for Socket {
 }
 
 /// Listens.
-pub(super) async fn open(doors: &Doors) -> Result<Vec<Listener>, BindError> {
+pub(super) async fn open(doors: &Doors, clock: &Arc<dyn Clock>) -> Result<Vec<Listener>, BindError> {
     let mut listeners = Vec::new();
     if let Some(address) = doors.address {
-        if !address.ip().is_loopback() && !doors.behind_proxy {
+        if !address.ip().is_loopback() && !doors.behind_proxy && doors.tls.is_none() {
             return Err(BindError::Exposed(address));
         }
-        let bound = TcpListener::bind(address).await;
-        listeners.push(Listener::Tcp(bound.map_err(|source| BindError::Address { address, source })?));
+        let tls = doors.tls.clone().map(|files| Tls::load(files, Arc::clone(clock))).transpose()?;
+        let bound = TcpListener::bind(address).await.map_err(|source| BindError::Address { address, source })?;
+        let plain = if doors.behind_proxy { Scheme::Https } else { Scheme::Http };
+        listeners.push(match tls {
+            Some(tls) => Listener::Tls(bound, tls),
+            None => Listener::Tcp(bound, plain),
+        });
     }
     if let Some(path) = &doors.socket {
         let bound = open_socket(path).await;
@@ -110,6 +125,7 @@ async fn open_socket(_: &Path) -> io::Result<Listener> {
 
 /// Takes in whoever comes, until the server is to end.
 pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Connections>) {
+    let app = app.layer(Extension(listener.scheme()));
     loop {
         let came = tokio::select! {
             () = connections.ending() => return,
@@ -125,27 +141,44 @@ pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Con
 
 async fn come(listener: &Listener, app: &Router, connections: &Arc<Connections>) -> io::Result<()> {
     match listener {
-        Listener::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
-            // Without it each small answer waits 40 ms for the client's word that it has the one before.
-            stream.set_nodelay(true)?;
-            serve(stream, app.clone(), connections);
-        }
+        Listener::Tcp(listener, _) => serve(plain(next(listener).await?), app.clone(), connections),
+        Listener::Tls(listener, tls) => serve(tls.shake_hands(next(listener).await?), app.clone(), connections),
         #[cfg(unix)]
-        Listener::Unix(listener, _) => serve(listener.accept().await?.0, app.clone(), connections),
+        Listener::Unix(listener, _) => serve(plain(listener.accept().await?.0), app.clone(), connections),
     }
     Ok(())
 }
 
+async fn next(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    // Without it each small answer waits 40 ms for the client's word that it has the one before.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl Listener {
+    fn scheme(&self) -> Scheme {
+        match self {
+            Self::Tcp(_, scheme) => *scheme,
+            Self::Tls(..) => Scheme::Https,
+            #[cfg(unix)]
+            Self::Unix(..) => Scheme::Http,
+        }
+    }
+}
+
 impl fmt::Display for Listener {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(listener) => match listener.local_addr() {
-                Ok(address) => write!(to, "http://{address}"),
-                Err(error) => write!(to, "an address that cannot be told: {error}"),
-            },
+        // What is spoken here, which a proxy makes something else of.
+        let (listener, spoken) = match self {
+            Self::Tcp(listener, _) => (listener, Scheme::Http),
+            Self::Tls(listener, _) => (listener, Scheme::Https),
             #[cfg(unix)]
-            Self::Unix(_, socket) => write!(to, "unix:{}", socket.0.display()),
+            Self::Unix(_, socket) => return write!(to, "unix:{}", socket.0.display()),
+        };
+        match listener.local_addr() {
+            Ok(address) => write!(to, "{spoken}://{address}"),
+            Err(error) => write!(to, "an address that cannot be told: {error}"),
         }
     }
 }

@@ -45,7 +45,7 @@ const UNTAKEN: Duration = Duration::from_secs(2);
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::new(Arc::clone(service.flow())));
     let user = service.setup().user.clone();
-    let common = NewClient { user_id: user.clone(), transport: "stdio", ..NewClient::default() };
+    let common = NewClient { user_id: user.clone(), transport: "stdio".into(), ..NewClient::default() };
     let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(&service.setup().clock), common));
     let connection = Arc::new(Connection::stdio(user, Arc::clone(&splicer), Arc::clone(&rows)));
     let server = Server::new(Arc::new(service), Arc::clone(&connection));
@@ -95,15 +95,17 @@ fn widen_pipe() {
 #[cfg(not(target_os = "linux"))]
 fn widen_pipe() {}
 
-/// Waits until a signal asks the program to end, so that what is still to be written is written.
-pub(crate) async fn asked_to_end() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => tokio::select! {
+/// Waits until a signal asks the program to end, so that what is still to be written is written. From this call on no signal
+/// ends it otherwise.
+#[cfg(unix)]
+pub(crate) fn asked_to_end() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
+    async move {
+        match signals {
+            Ok((mut terminate, mut interrupt)) => tokio::select! {
                 _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
+                _ = interrupt.recv() => {}
             },
             Err(error) => {
                 tracing::warn!(%error, "signals cannot be caught; SIGTERM ends the program at once");
@@ -111,7 +113,11 @@ pub(crate) async fn asked_to_end() {
             }
         }
     }
-    #[cfg(not(unix))]
+}
+
+/// Waits until Ctrl-C asks the program to end.
+#[cfg(not(unix))]
+pub(crate) async fn asked_to_end() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod clients;
 mod database;
 pub mod foreign;
+mod forgetting;
 pub mod grants;
 pub mod lease;
 pub mod log;

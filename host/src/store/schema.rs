@@ -1,7 +1,7 @@
 //! The schema of the database, step by step.
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-pub(super) const MIGRATIONS: [&str; 5] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT];
+pub(super) const MIGRATIONS: [&str; 6] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -108,4 +108,13 @@ const TRANSPORT: &str = "
         begun_at_ms INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
+";
+
+/// What has ended is found, so that it can be forgotten, and what goes with it. A grant has ended when it was revoked or its time
+/// was over, whichever came first.
+const ENDED: &str = "
+    CREATE INDEX client_ended ON client (last_activity_at_ms) WHERE ended_at_ms IS NOT NULL;
+    CREATE INDEX client_by_grant ON client (grant_id);
+    CREATE INDEX grant_ended ON grant (coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms));
+    CREATE INDEX token_by_grant ON token (grant_id);
 ";

@@ -1,7 +1,7 @@
 //! Grants on disk, as several processes use them.
 
 use super::*;
-use crate::store::clients::{Activity, Client, End, EndReason, Wanted, Which};
+use crate::store::clients::{Activity, Client, End, EndReason, NewClient, Wanted, Which};
 use std::collections::BTreeMap;
 
 fn grant(id: &str, name: &str) -> Grant {
@@ -115,13 +115,7 @@ fn a_client_ends_with_its_grant() {
     let client = |id: &str, grant: Option<&str>| Client {
         id: id.into(),
         server: "srv".into(),
-        user_id: "ada".into(),
-        grant_id: grant.map(str::to_owned),
-        client_id: None,
-        name: None,
-        version: None,
-        protocol: "2026-07-28".into(),
-        transport: "http".into(),
+        who: NewClient { user_id: "ada".into(), grant_id: grant.map(str::to_owned), ..NewClient::default() },
         connected_at_ms: 110,
         last_activity_at_ms: 120,
         ended: None,
@@ -132,7 +126,7 @@ fn a_client_ends_with_its_grant() {
     store.add_grant(&grant("grt_1", "one"), &digest(1)).unwrap();
     store.add_grant(&Grant { expires_at_ms: Some(300), ..grant("grt_2", "two") }, &digest(2)).unwrap();
     for (id, grant) in [("a", Some("grt_1")), ("b", Some("grt_1")), ("c", Some("grt_2")), ("d", None)] {
-        store.record_client(&client(id, grant), &living, 0).unwrap();
+        store.record_client(&client(id, grant)).unwrap();
     }
     let seen = |which, now_ms| {
         let wanted = Wanted { user_id: "ada", id: None, which, now_ms, limit: 100, after: None };
