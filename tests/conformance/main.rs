@@ -17,7 +17,7 @@ mod tools;
 
 use anyhow::Context as _;
 use headcount::auth::Gate;
-use headcount::http::{self, Doors};
+use headcount::http::{self, Doors, Tell};
 use headcount::mcp::{Service, http::Endpoint};
 use headcount::setup::{Rosters, Setup};
 use server::{Fixtures, Shared};
@@ -34,5 +34,6 @@ fn main() -> anyhow::Result<()> {
     let shared = Arc::new(Shared::new()?);
     let endpoint = Endpoint::serving(Arc::new(service), move || Fixtures::new(Arc::clone(&shared)));
     let opened = |place: &str| anstream::eprintln!("the fixtures are at {place}/mcp");
-    tokio::runtime::Runtime::new()?.block_on(http::serve(endpoint, gate, doors, opened))
+    let tell = Tell { opened, asked: Box::new(|_| ()) };
+    tokio::runtime::Runtime::new()?.block_on(http::serve(endpoint, gate, doors, tell))
 }

@@ -20,6 +20,7 @@ mod hostile_names;
 mod http;
 mod http_client;
 mod http_end;
+mod http_issuer;
 mod http_mcp;
 mod http_rest;
 mod http_service;

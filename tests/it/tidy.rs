@@ -80,6 +80,7 @@ fn each_library_is_known_in_one_place_only() {
         ("tokio_rustls", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
         ("reqwest", &["auth/remote/"]),
+        ("jsonwebtoken", &["auth/issuer/"]),
         ("zstd", &["observe/records/"]),
         ("prometheus_client", &["http/rest/metrics.rs", "http/rest/metrics/"]),
     ] {
@@ -87,10 +88,10 @@ fn each_library_is_known_in_one_place_only() {
     }
 }
 
-/// What is not in the table of routes is not in the description of the interface.
+/// What is not in the table of routes is not in the description of the interface. MCP and OAuth have descriptions of their own.
 #[test]
 fn routes_stand_in_one_table() {
-    assert_eq!(strays(r"\.route\(", &["http/rest/routes.rs", "http/app.rs"]), Vec::<String>::new());
+    assert_eq!(strays(r"\.route\(", &["http/rest/routes.rs", "http/app.rs", "http/oauth/"]), Vec::<String>::new());
 }
 
 #[test]

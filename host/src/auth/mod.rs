@@ -7,6 +7,8 @@
 mod bucket;
 mod gate;
 mod grants;
+mod issuer;
+pub mod oauth;
 mod remote;
 mod scope;
 mod token;
@@ -16,7 +18,8 @@ mod watch;
 pub use bucket::Bucket;
 pub use gate::{Admitted, Denied, Gate, Principal};
 pub use grants::{GrantError, NewToken, create_token, list, parse_name, revoke, revoke_token};
+pub use issuer::Issuers;
 pub use remote::{Document, Fetcher, Reach, RemoteError};
 pub use scope::{Scope, Scopes, UnknownScope};
-pub use token::Token;
+pub use token::{Secret, Token};
 pub use view::{GrantRow, GrantState, Grants};

@@ -2,7 +2,7 @@
 
 use super::printer;
 use super::table::{header, plain, short, unbroken};
-use crate::auth::{self, GrantRow, GrantState, Grants};
+use crate::auth::{self, GrantRow, GrantState, Grants, oauth};
 use crate::report::time;
 use crate::setup::Setup;
 use comfy_table::Cell;
@@ -12,6 +12,8 @@ use std::process::ExitCode;
 pub enum Command {
     /// Lists who may use your servers, whatever way that was granted
     List(ListArgs),
+    /// Lists the clients that ask for access and wait for your consent, with the code for each
+    Requests(RequestsArgs),
     /// Ends a grant at once: its clients are cut off in every server that runs
     Revoke {
         /// Its id, as `grants list` shows it
@@ -29,9 +31,17 @@ pub struct ListArgs {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct RequestsArgs {
+    /// Print JSON (schema headcount.grant_requests/1)
+    #[arg(long)]
+    json: bool,
+}
+
 pub fn run(setup: &Setup, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(args) => list(setup, args, |_| true),
+        Command::Requests(args) => requests(setup, args),
         Command::Revoke { id } => {
             let revoked = auth::revoke(&setup.store, &*setup.clock, &setup.user, id)?;
             let grant = revoked
@@ -56,6 +66,31 @@ pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) 
         })?;
     } else {
         printer::line(&table(&found, &time(setup.clock.now().unix_ms)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists who waits for consent.
+fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
+    let found = oauth::requests(&setup.store, &*setup.clock)?;
+    if args.json {
+        printer::json(&found)?;
+    } else if found.requests.is_empty() {
+        printer::line("Nobody waits for your consent.")?;
+    } else {
+        let mut table = plain();
+        table.set_header(header(&["REQUEST", "CODE", "CLIENT", "ANSWER GOES TO", "SCOPES", "UNTIL"]));
+        for asked in &found.requests {
+            table.add_row(vec![
+                Cell::new(&asked.request),
+                Cell::new(&asked.code),
+                Cell::new(asked.client_name.as_deref().unwrap_or(&asked.client_id)),
+                Cell::new(&asked.redirect_host),
+                Cell::new(asked.scopes.join(" ")),
+                Cell::new(&asked.expires_at),
+            ]);
+        }
+        printer::line(&table.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
-use crate::auth::Gate;
-use crate::http::{self, Doors, TlsFiles};
+use crate::auth::oauth::RequestRow;
+use crate::http::{self, Doors, Tell, TlsFiles};
 use crate::mcp::{self, http::Endpoint};
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
@@ -55,7 +55,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         // Once before anybody is answered; what was compiled is kept for the second time.
         setup.judge()()?;
     }
-    let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
+    let gate = setup.gate();
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if over_http {
@@ -69,7 +69,8 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         };
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
         let endpoint = Endpoint::new(Arc::new(service));
-        runtime.block_on(http::serve(endpoint, Gate::open(store, clock), doors, opened))?;
+        let tell = Tell { opened, asked: Box::new(asked) };
+        runtime.block_on(http::serve(endpoint, gate, doors, tell))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {
@@ -78,4 +79,14 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         runtime.shutdown_background();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the code that consents to a request, where a person sees it and no file keeps it.
+fn asked(request: &RequestRow) {
+    if std::io::stderr().is_terminal() {
+        let name = request.client_name.as_deref().unwrap_or("a client");
+        let (label, host, code) = (&request.request, &request.redirect_host, &request.code);
+        let scopes = request.scopes.join(" ");
+        anstream::eprintln!("{name} (answers go to {host}) asks for {scopes}. To consent to {label}, type {code}");
+    }
 }

@@ -40,7 +40,7 @@ pub struct Ledger {
     clock: Arc<dyn Clock>,
     state: PathBuf,
     own: Mutex<Own>,
-    told: Option<Sender<(String, Activity)>>,
+    told: Option<Told>,
     writer: Option<JoinHandle<()>>,
     losses: Arc<Losses>,
 }
@@ -52,6 +52,13 @@ pub struct Losses {
     pub refused: Count,
     /// Clients of whom was given up what they had done.
     pub given_up: Count,
+}
+
+/// The way to the writer.
+struct Told {
+    activities: Sender<(String, Activity)>,
+    /// Goes last: who hears that it has gone has heard everything.
+    _open: Sender<()>,
 }
 
 /// What is this server's own: made with its first client.
@@ -68,13 +75,15 @@ impl Ledger {
     /// # Errors
     /// When no thread can be started.
     pub fn open(store: Arc<Store>, clock: Arc<dyn Clock>, state: PathBuf, keep: Duration) -> std::io::Result<Self> {
-        let (told, activities) = mpsc::channel();
+        let (activities, heard) = mpsc::channel();
+        let (open, is_open) = mpsc::channel();
         let losses = Arc::new(Losses::default());
         let (into, with, counts) = (Arc::clone(&store), Arc::clone(&clock), Arc::clone(&losses));
         let forgets = Forgetting::new(state.clone(), keep);
-        let run = move || write(&into, &activities, &*with, forgets, &counts);
+        let run = move || write(&into, &Heard { activities: heard, is_open }, &*with, forgets, &counts);
         let writer = thread::Builder::new().name("clients".to_owned()).spawn(run)?;
-        Ok(Self { store, clock, state, own: Mutex::default(), told: Some(told), writer: Some(writer), losses })
+        let told = Some(Told { activities, _open: open });
+        Ok(Self { store, clock, state, own: Mutex::default(), told, writer: Some(writer), losses })
     }
 
     /// Takes up a client, and returns its id. It is on disk then.
@@ -132,7 +141,7 @@ impl Ledger {
     fn tell(&self, id: &str, activity: Activity) {
         if let Some(told) = &self.told {
             // Without a writer there is nobody to tell; it has said why.
-            let _ = told.send((id.to_owned(), activity));
+            let _ = told.activities.send((id.to_owned(), activity));
         }
     }
 }
@@ -150,18 +159,18 @@ impl Drop for Ledger {
 /// What clients have done and is not written down yet, by their ids.
 type Gathered = BTreeMap<String, Activity>;
 
+/// The writer's end of the way to it.
+struct Heard {
+    activities: Receiver<(String, Activity)>,
+    is_open: Receiver<()>,
+}
+
 /// The writer: it ends when nobody can tell it anything any more and all is written down.
-fn write(
-    store: &Store,
-    activities: &Receiver<(String, Activity)>,
-    clock: &dyn Clock,
-    mut forgets: Forgetting,
-    losses: &Losses,
-) {
+fn write(store: &Store, heard: &Heard, clock: &dyn Clock, mut forgets: Forgetting, losses: &Losses) {
     let mut gathered = Gathered::new();
     let mut is_open = true;
     while is_open {
-        is_open = gather(&mut gathered, activities, clock);
+        is_open = heard.gather(&mut gathered);
         if gathered.is_empty() {
             continue;
         }
@@ -181,26 +190,19 @@ fn write(
     }
 }
 
-/// Waits for an activity, and for those that come shortly after it. Returns whether more may come.
-fn gather(gathered: &mut Gathered, activities: &Receiver<(String, Activity)>, clock: &dyn Clock) -> bool {
-    let first = if gathered.is_empty() {
-        activities.recv().map_err(|_| RecvTimeoutError::Disconnected)
-    } else {
-        // The disk has refused what is there: it is tried again though nobody says anything.
-        activities.recv_timeout(GATHER)
-    };
-    match first {
-        Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
-        Err(RecvTimeoutError::Timeout) => return true,
-        Err(RecvTimeoutError::Disconnected) => return false,
-    }
-    let until = clock.now().steady + GATHER;
-    loop {
-        match activities.recv_timeout(until.saturating_sub(clock.now().steady)) {
-            Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
-            Err(RecvTimeoutError::Timeout) => return true,
-            Err(RecvTimeoutError::Disconnected) => return false,
+impl Heard {
+    /// Waits for an activity, unless the disk has refused what is there and it is to be tried again, and for those that come shortly
+    /// after it. They wake nobody: that would take longer than the call that tells of them. Returns whether more may come.
+    fn gather(&self, gathered: &mut Gathered) -> bool {
+        if gathered.is_empty() {
+            let Ok((id, activity)) = self.activities.recv() else { return false };
+            add(gathered.entry(id).or_default(), activity);
         }
+        let is_open = self.is_open.recv_timeout(GATHER) != Err(RecvTimeoutError::Disconnected);
+        for (id, activity) in self.activities.try_iter() {
+            add(gathered.entry(id).or_default(), activity);
+        }
+        is_open
     }
 }
 
@@ -218,7 +220,7 @@ fn add(sum: &mut Activity, one: Activity) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::clock::{ManualClock, SystemClock};
     use crate::store::clients::{Calls, Wanted, Which};
     use crate::store::lease;
     use std::path::Path;
@@ -247,6 +249,15 @@ mod tests {
     fn seen(state: &Path) -> Vec<Client> {
         let wanted = Wanted { user_id: "ada", id: None, which: Which::All, now_ms: 0, limit: 100, after: None };
         Store::at(state).clients(wanted, &lease::living(state).unwrap()).unwrap().clients
+    }
+
+    /// Waits until so many calls are on disk.
+    fn until_written(state: &Path, calls: u64) {
+        let began = SystemClock::default();
+        while seen(state).iter().flat_map(|client| client.calls.values()).map(|calls| calls.all).sum::<u64>() < calls {
+            assert!(began.now().steady < Duration::from_secs(30));
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]
@@ -280,6 +291,33 @@ mod tests {
         drop(ledger);
         let found = seen(state.path());
         assert!(found[0].last_activity_at_ms == connected && found[0].ended.is_some_and(|end| end.at_ms > connected));
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_loses_nobody_and_ends_nobody() {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::at(1_000_000));
+        let store = Arc::new(Store::at(state.path()));
+        let with: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let ledger = Ledger::open(store, with, state.path().to_owned(), Duration::from_secs(100)).unwrap();
+        let one = ledger.record(claude()).unwrap();
+        clock.set(1000);
+        let other = ledger.record(claude()).unwrap();
+        ledger.touch(&one, called("a"));
+        clock.set(900_000_000);
+        ledger.touch(&other, called("a"));
+        clock.set(2000);
+        ledger.touch(&other, called("a"));
+        until_written(state.path(), 3);
+        let found = seen(state.path());
+        let times: Vec<_> = found.iter().map(|c| (c.id.clone(), c.connected_at_ms, c.last_activity_at_ms)).collect();
+        assert_eq!(times, [(one.clone(), 1_000_000, 1_000_000), (other, 1000, 900_000_000)]);
+        assert!(found.iter().all(|client| client.ended.is_none()));
+        // It has ended before it was there, as far as clocks tell.
+        ledger.end(&one, EndReason::Closed);
+        drop(ledger);
+        let end = seen(state.path())[0].ended.unwrap();
+        assert_eq!((end.at_ms, end.reason), (2000, EndReason::Closed));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Puts the layers together: defaults, the file, the environment, the command line's flags; each wins over those before it.
 
+use super::auth::Issuer;
 use super::environment::{CONFIG, Environment, absolute, config_dir};
 use super::layers::{Flag, defaults};
 use super::problem::{Origins, Problems};
@@ -103,7 +104,8 @@ fn anchor(config: &mut Config, dir: &Path, home: Option<&Path>) {
     let files = config.policies.iter_mut().filter(|policy| !policy.is_builtin());
     let policies = files.map(|policy| &mut policy.path);
     let tokens = config.upstreams.iter_mut().filter_map(|upstream| upstream.token_file.as_mut());
-    for path in config.rosters.iter_mut().chain(policies).chain(tokens) {
+    let keys = config.auth.issuers.iter_mut().filter_map(Issuer::jwks_file);
+    for path in config.rosters.iter_mut().chain(policies).chain(tokens).chain(keys) {
         *path = match (path.strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),
             _ => dir.join(&path),

@@ -5,6 +5,7 @@
 //! into one tree together with its origin, `check` compares the tree with the schema, and serde makes the types of it.
 
 mod as_text;
+mod auth;
 mod check;
 mod environment;
 mod layers;
@@ -22,6 +23,7 @@ mod types;
 mod upstreams;
 mod words;
 
+pub use auth::{Auth, Issuer, SigningAlgorithm};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
 pub use environment::{Dirs, Environment, NoDirectory, command_line, make_private, temp_dir};

@@ -1,5 +1,6 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::auth::Auth;
 use super::policies::{Limits, Policy};
 use super::span::Span;
 use super::upstreams::Upstream;
@@ -35,6 +36,8 @@ pub struct Config {
     pub upstreams: Vec<Upstream>,
     /// The ledger of MCP clients.
     pub clients: Clients,
+    /// Who may use a server over HTTP.
+    pub auth: Auth,
     /// The audit log.
     pub audit: Audit,
     /// The decision log.

@@ -3,6 +3,7 @@
 use super::auth::{admitted, meant_for_us, not_permitted};
 use super::connection::Connections;
 use super::doors::Doors;
+use super::oauth::{self, OAuth};
 use super::problem::Problem;
 use super::rest;
 use super::traffic::{Traffic, counted};
@@ -44,13 +45,20 @@ pub(super) struct App {
     /// When the program has started, Unix seconds, once somebody has asked for it: the clock may be set meanwhile.
     pub started: OnceLock<f64>,
     bodies: Arc<Semaphore>,
+    oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
 impl App {
     /// What is served behind these doors.
-    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors, connections: Arc<Connections>) -> Self {
+    pub fn new(
+        endpoint: Endpoint,
+        gate: Gate,
+        doors: &Doors,
+        oauth: Option<OAuth>,
+        connections: Arc<Connections>,
+    ) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
         let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
@@ -62,6 +70,7 @@ impl App {
             connections,
             started: OnceLock::new(),
             bodies: Arc::new(Semaphore::new(BODIES)),
+            oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
             origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
         }
@@ -71,6 +80,11 @@ impl App {
     pub fn is_ours(&self, host: &str) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         self.hosts.contains(&host)
+    }
+
+    /// Whether clients can ask for access here.
+    pub fn has_oauth(&self) -> bool {
+        self.oauth.is_some()
     }
 
     /// Whether web pages of this origin may send requests.
@@ -87,6 +101,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .fallback(|| async { Problem::not_found("address") })
         .layer(from_fn_with_state(Arc::clone(&app), admitted));
     rest::router(false)
+        .merge(oauth::router(app.oauth.clone()).with_state(()))
         .merge(with_token)
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
         .layer(from_fn_with_state(Arc::clone(&app), counted))

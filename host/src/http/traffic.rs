@@ -1,6 +1,7 @@
 //! What comes in over HTTP and what becomes of it, counted by route. What a client writes in its request makes no new count.
 
 use super::app::App;
+use super::oauth;
 use super::problem::Refusal;
 use super::rest::ROUTES;
 use crate::figures::{Count, Each};
@@ -41,7 +42,7 @@ fn route(path: &str) -> &'static str {
         let parts = known.split('/').count() == path.split('/').count();
         parts && known.split('/').zip(path.split('/')).all(same)
     };
-    ROUTES.iter().map(|route| route.path).chain(["/mcp"]).find(is_it).unwrap_or(NONE)
+    ROUTES.iter().map(|route| route.path).chain(["/mcp"]).chain(oauth::PATHS).find(is_it).unwrap_or(NONE)
 }
 
 fn method(method: &Method) -> &'static str {

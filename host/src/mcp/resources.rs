@@ -6,6 +6,7 @@ use crate::query::{self, QueryError};
 use crate::report::{self, MAX_LIMIT, Rendered, View, word};
 use crate::store::audit::Outcome;
 use rmcp::model::{ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,11 @@ const JSON: &str = "application/json";
 /// The session that an address is of, by the address's form; there may be no such session.
 pub(super) fn session_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(PREFIX).filter(|id| SessionId::parse(id).is_ok())
+}
+
+/// There is no such resource; which one it would be is told as data, too.
+pub(super) fn missing(message: String, uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(message, Some(json!({ "uri": report::clean(uri) })))
 }
 
 /// All sessions.
@@ -57,7 +63,7 @@ pub(super) async fn read(server: &Server, uri: String) -> Done<Result<ReadResour
     };
     let Some(id) = session_of(&uri) else {
         let message = format!("there is no resource `{}`; there are {PREFIX}{{id}}", report::clean(&uri));
-        return failed(Outcome::Invalid, None, ErrorData::resource_not_found(message, None));
+        return failed(Outcome::Invalid, None, missing(message, &uri));
     };
     let session = Some(id.to_owned());
     let tick = match server.tick().await {
@@ -67,7 +73,7 @@ pub(super) async fn read(server: &Server, uri: String) -> Done<Result<ReadResour
     let Some(seen) = tick.session(id) else {
         let why =
             query::find(&tick, id).err().as_ref().map_or_else(|| format!("`{id}` is a name"), QueryError::to_string);
-        return failed(Outcome::NotFound, session, ErrorData::resource_not_found(why, None));
+        return failed(Outcome::NotFound, session, missing(why, &uri));
     };
     let started = server.service.steady();
     let all = View { limit: MAX_LIMIT, ..View::default() };

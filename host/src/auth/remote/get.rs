@@ -2,6 +2,7 @@
 
 use super::address::is_public;
 use super::{Reach, RemoteError};
+use crate::names::check_https;
 use crate::text::clean;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -16,9 +17,6 @@ use url::{Host, Url};
 
 /// How long all of it may take.
 const TIME: Duration = Duration::from_secs(5);
-
-/// The longest URL, bytes.
-const MAX_URL: usize = 2048;
 
 /// Gets documents, each time anew.
 pub(in crate::auth) struct Getter {
@@ -60,27 +58,12 @@ impl Getter {
 
     /// Whether this address may be gone to at all. What a name stands for is seen when it is resolved.
     pub fn check(&self, url: &Url) -> Result<(), RemoteError> {
-        let refused = |why| Err(RemoteError::Refused(why));
-        let host = url.host();
-        let is_own = match &host {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            Some(Host::Domain(name)) => *name == "localhost",
-            None => return refused("it names no host"),
-        };
-        match (url.scheme(), self.reach) {
-            ("https", _) => {}
-            ("http", Reach::Anywhere) if is_own => {}
-            _ => return refused("it is not https"),
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return refused("it has a user name or password in it");
-        }
-        if url.as_str().len() > MAX_URL {
-            return refused("it is too long");
+        check_https(url).map_err(RemoteError::Refused)?;
+        if self.reach == Reach::Public && url.scheme() != "https" {
+            return Err(RemoteError::Refused("it is not https"));
         }
         // An address that is written as such is not resolved.
-        match host {
+        match url.host() {
             Some(Host::Ipv4(address)) if !self.reach.has(address.into()) => Err(RemoteError::NotPublic),
             Some(Host::Ipv6(address)) if !self.reach.has(address.into()) => Err(RemoteError::NotPublic),
             _ => Ok(()),

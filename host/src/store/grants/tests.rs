@@ -31,8 +31,8 @@ fn a_grant_is_found_by_its_token_and_nothing_else() {
     let (one, two) = (grant("grt_1", "one"), Grant { expires_at_ms: Some(200), ..grant("grt_2", "two") });
     assert!(store.add_grant(&one, &digest(1)).unwrap() && store.add_grant(&two, &digest(2)).unwrap());
     let other = Store::at(dir.path());
-    assert_eq!(other.grant_of(&digest(1)).unwrap().as_ref(), Some(&one));
-    assert_eq!(other.grant_of(&digest(2)).unwrap().as_ref(), Some(&two));
+    assert_eq!(other.grant_of(&digest(1)).unwrap().map(|shown| shown.grant).as_ref(), Some(&one));
+    assert_eq!(other.grant_of(&digest(2)).unwrap().map(|shown| shown.grant).as_ref(), Some(&two));
     assert_eq!(other.grant_of(&digest(3)).unwrap(), None);
     assert_eq!(other.grants("ada").unwrap(), [two, one]);
     assert_eq!(other.grants("bob").unwrap(), []);
@@ -44,7 +44,7 @@ fn what_is_revoked_stays_so_since_the_first_time() {
     let store = Store::at(dir.path());
     store.add_grant(&grant("grt_1", "one"), &digest(1)).unwrap();
     assert_eq!(store.revoke_grant("bob", "grt_1", 150).unwrap(), None, "it is not his");
-    assert_eq!(store.grant_of(&digest(1)).unwrap().unwrap().ended(1000), None);
+    assert_eq!(store.grant_of(&digest(1)).unwrap().unwrap().grant.ended(1000), None);
     for now_ms in [150, 160] {
         let revoked = store.revoke_grant("ada", "grt_1", now_ms).unwrap().unwrap();
         assert_eq!(revoked.ended(1000), Some((150, GrantEnd::Revoked)));
