@@ -31,6 +31,9 @@ const TOKEN: &str = "/oauth/token";
 const REVOKE: &str = "/oauth/revoke";
 const REGISTER: &str = "/oauth/register";
 
+/// All of the endpoints that are asked by name.
+pub(super) const PATHS: [&str; 5] = [AUTHORIZE, TOKEN, REVOKE, REGISTER, METADATA];
+
 /// The largest body of a request, bytes.
 const MAX_BODY: usize = 64 << 10;
 
