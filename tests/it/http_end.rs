@@ -2,9 +2,8 @@
 
 use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::LEGACY;
-use crate::world::{PATIENCE, World, until};
+use crate::world::{PATIENCE, World, memory, until};
 use serde_json::{Value, json};
-use std::fs;
 use std::time::{Duration, Instant};
 
 /// How soon what has ended is cut.
@@ -172,13 +171,6 @@ fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
     assert_eq!(connection.get("/v1/sessions/shop/status").status, 200);
     let (code, _) = server.terminate(PATIENCE);
     assert_eq!((code, socket.exists()), (Some(0), false));
-}
-
-/// Kilobytes of memory that a process has.
-fn memory(pid: u32) -> i64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]

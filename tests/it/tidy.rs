@@ -80,7 +80,7 @@ fn each_library_is_known_in_one_place_only() {
         ("sd_notify", &["config/"]),
         ("tokio_rustls", &["http/"]),
         ("rusqlite", &["store/", "history/"]),
-        ("reqwest", &["auth/remote/"]),
+        ("reqwest", &["auth/remote/", "upstream/"]),
         ("jsonwebtoken", &["auth/issuer/"]),
         ("zstd", &["observe/records/"]),
     ] {

@@ -239,3 +239,10 @@ pub fn agent<'r>(report: &'r Value, name: &str) -> &'r Value {
 
 /// A pid that no process has: beyond the highest that the kernel gives.
 pub const NO_PID: u32 = 4_194_304 + 17;
+
+/// Kilobytes of memory that a process has.
+pub fn memory(pid: u32) -> i64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}

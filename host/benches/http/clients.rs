@@ -10,6 +10,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command};
 /// The executable.
 const HEADCOUNT: &str = env!("CARGO_BIN_EXE_headcount");
 
+/// The tool whose calls are measured.
+const STATUS: &str = "get_session_status";
+
 /// The two eras of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
@@ -25,9 +28,9 @@ impl Era {
         }
     }
 
-    /// The call that is measured, its revision and client said in it where there is no handshake.
-    fn call(self) -> String {
-        let mut params = json!({"name": "get_session_status", "arguments": {"session_id": "bench"}});
+    /// A call, its revision and client said in it where there is no handshake.
+    fn call(self, tool: &str) -> String {
+        let mut params = json!({"name": tool, "arguments": {"session_id": "bench"}});
         if self == Self::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": self.version(),
@@ -101,7 +104,7 @@ impl Stdio {
         let mut child = serve(home, roster).stdin(piped()).stdout(piped()).spawn()?;
         let input = child.stdin.take().ok_or("no stdin")?;
         let output = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no stdout")?);
-        let call = era.call() + "\n";
+        let call = era.call(STATUS) + "\n";
         let mut client = Self { input, output, call, answer: Vec::new(), _child: Ends(child) };
         if era == Era::Legacy {
             writeln!(client.input, "{}", era.hello())?;
@@ -143,10 +146,7 @@ impl Http {
             "Host: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\n"
         );
-        let version = Era::Modern.version();
-        let headers =
-            format!("MCP-Protocol-Version: {version}\r\nMcp-Method: tools/call\r\nMcp-Name: get_session_status\r\n");
-        let call = post(&common, &headers, &Era::Modern.call());
+        let call = modern(&common, STATUS);
         let rest = format!("GET /v1/sessions/bench/status HTTP/1.1\r\n{common}\r\n").into_bytes();
         Ok(Self { stream: BufReader::with_capacity(1 << 20, stream), common, call, rest, answer: Vec::new() })
     }
@@ -161,7 +161,7 @@ impl Http {
         let headers = format!("MCP-Protocol-Version: {}\r\nMcp-Session-Id: {session}\r\n", era.version());
         self.stream.get_mut().write_all(&post(&self.common, &headers, READY))?;
         self.response()?;
-        self.call = post(&self.common, &headers, &era.call());
+        self.call = post(&self.common, &headers, &era.call(STATUS));
         Ok(())
     }
 
@@ -169,6 +169,17 @@ impl Http {
         self.stream.get_mut().write_all(&self.call)?;
         self.response()?;
         is_report(&self.answer)
+    }
+
+    /// Begins to wait for what does not come.
+    pub fn wait(&mut self) -> Result {
+        Ok(self.stream.get_mut().write_all(&modern(&self.common, "wait_for_attention"))?)
+    }
+
+    /// Waits until it is told that its token was revoked.
+    pub fn is_cut(&mut self) -> Result {
+        let status = self.line()?;
+        if status.starts_with("HTTP/1.1 401") { Ok(()) } else { Err(format!("not cut: {status}").into()) }
     }
 
     pub fn rest(&mut self) -> Result {
@@ -220,14 +231,20 @@ impl Http {
     }
 }
 
+fn modern(common: &str, tool: &str) -> Vec<u8> {
+    let version = Era::Modern.version();
+    let headers = format!("MCP-Protocol-Version: {version}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
+    post(common, &headers, &Era::Modern.call(tool))
+}
+
 fn post(common: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("POST /mcp HTTP/1.1\r\n{common}{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// Whether an answer has a report in it. Only its beginning is looked at: reading all of it would be what is measured.
+/// Whether an answer has a report in it. It is not read for that: that would be what is measured.
 fn is_report(answer: &[u8]) -> Result {
-    let begins = &answer[..answer.len().min(4096)];
-    let is_one = memchr::memmem::find(begins, b"headcount.report/1").is_some();
-    let said = || String::from_utf8_lossy(begins).into_owned();
-    if is_one { Ok(()) } else { Err(said().into()) }
+    if memchr::memmem::find(answer, b"headcount.report/1").is_some() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&answer[..answer.len().min(1000)]).into())
 }

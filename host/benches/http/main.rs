@@ -24,7 +24,7 @@ fn main() {
 #[cfg(target_os = "linux")]
 mod linux {
     use crate::clients::{Era, Http, Server, Stdio};
-    use headcount::auth::{Gate, NewToken, Scopes, create_token};
+    use headcount::auth::{Gate, NewToken, Scopes, create_token, revoke};
     use headcount::clients::{Ledger, NewClient};
     use headcount::clock::{Clock, SystemClock};
     use headcount::observe::sessions::Owners;
@@ -34,7 +34,8 @@ mod linux {
     use std::fs;
     use std::path::Path;
     use std::process::{Child, Command};
-    use std::sync::{Arc, Barrier};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -45,6 +46,9 @@ mod linux {
 
     /// Calls of each of many clients.
     const EACH: usize = 50;
+
+    /// Clients whose grants are revoked.
+    const CUTS: usize = 20;
 
     /// Agents of the report that many clients ask for, and by which the share of the gate is told.
     const MANY: usize = 100;
@@ -64,7 +68,7 @@ mod linux {
             }
         }
         let roster = crowd.roster(home.path(), MANY)?;
-        at_once(home.path(), &roster, &tokens)?;
+        at_once(home.path(), &state, &roster, &tokens)?;
         share(&state, &tokens[0], calls, with_many)
     }
 
@@ -98,26 +102,29 @@ mod linux {
         Ok(medians[0])
     }
 
-    /// Many clients at once.
-    fn at_once(home: &Path, roster: &Path, tokens: &[String]) -> Result {
+    /// Many clients at once, and in the midst of them some whose grants are revoked while they wait.
+    fn at_once(home: &Path, state: &Path, roster: &Path, tokens: &[String]) -> Result {
         let server = Server::start(home, roster)?;
-        let begin = Arc::new(Barrier::new(tokens.len()));
-        let clients = tokens.iter().map(|token| Http::connect(&server, token)).collect::<Result<Vec<_>>>()?;
-        let ask = |mut client: Http, begin: Arc<Barrier>| -> Result<Vec<Duration>> {
-            client.status()?;
-            begin.wait();
-            (0..EACH).map(|_| timed(|| client.status())).collect()
+        let cutting = AtomicBool::new(true);
+        let ask = |mut client: Http| -> Result<Vec<Duration>> {
+            let mut all = Vec::new();
+            while all.len() < EACH || cutting.load(Ordering::Relaxed) {
+                all.push(timed(|| client.status())?);
+            }
+            Ok(all)
         };
-        let asking = clients.into_iter().map(|client| {
-            let begin = Arc::clone(&begin);
-            thread::spawn(move || ask(client, begin))
+        let mut clients = tokens.iter().map(|token| Http::connect(&server, token)).collect::<Result<Vec<_>>>()?;
+        // The first call of each is written down.
+        clients.iter_mut().try_for_each(Http::status)?;
+        let (asked, cut) = thread::scope(|scope| {
+            let asking: Vec<_> = clients.into_iter().map(|client| scope.spawn(|| ask(client))).collect();
+            let cut = (0..CUTS).map(|nth| cut(&server, state, nth)).collect::<Result<Vec<_>>>();
+            cutting.store(false, Ordering::Relaxed);
+            let asked = asking.into_iter().map(|client| client.join().map_err(|_| "a client has failed")?);
+            (asked.collect::<Result<Vec<_>>>(), cut)
         });
-        let asking: Vec<_> = asking.collect();
-        let mut all = Vec::new();
-        for client in asking {
-            all.extend(client.join().map_err(|_| "a client has failed")??);
-        }
-        let (answered, times) = (all.len(), Times::of(all, 0));
+        let all = asked?.concat();
+        let (answered, times, cut) = (all.len(), Times::of(all, 0), Times::of(cut?, 0));
         let ratio = times.p99.as_secs_f64() / times.median.as_secs_f64();
         println!(
             "{} clients at once: {answered} calls answered, p50 {:.1?}, p99 {:.1?}, p99/p50 {ratio:.1}",
@@ -125,7 +132,22 @@ mod linux {
             times.median,
             times.p99
         );
+        println!("a call cut after its grant was revoked, meanwhile: p50 {:.1?}, longest {:.1?}", cut.median, cut.p99);
         Ok(())
+    }
+
+    /// How long one still waits whose grant was revoked.
+    fn cut(server: &Server, state: &Path, nth: usize) -> Result<Duration> {
+        let (store, clock, user_id) = (Store::at(state), SystemClock::default(), Owners::default().me());
+        let scopes = Scopes::of_text("status:read");
+        let new = NewToken { user_id: user_id.clone(), name: format!("cut {nth}"), scopes, lifetime: None };
+        let (grant, token) = create_token(&store, &clock, new)?;
+        let mut waits = Http::connect(server, token.reveal())?;
+        waits.wait()?;
+        // Until it is let in, and a different moment between two looks each time.
+        thread::sleep(Duration::from_millis(200 + 17 * nth as u64));
+        revoke(&store, &clock, &user_id, &grant.id)?.ok_or("the grant is not there")?;
+        timed(|| waits.is_cut())
     }
 
     /// What of a call is for the gate and the ledger.

@@ -4,6 +4,7 @@
 //! everything else here works from it. A key's way in: a layer (`toml` for the file, `layers` for variables and flags) puts it
 //! into one tree together with its origin, `check` compares the tree with the schema, and serde makes the types of it.
 
+mod access;
 mod as_text;
 mod auth;
 mod check;
@@ -23,6 +24,7 @@ mod types;
 mod upstreams;
 mod words;
 
+pub use access::Access;
 pub use auth::{Auth, Issuer, SigningAlgorithm};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;

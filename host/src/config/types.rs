@@ -1,5 +1,6 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::access::Access;
 use super::auth::Auth;
 use super::policies::{Limits, Policy};
 use super::span::Span;
@@ -38,6 +39,8 @@ pub struct Config {
     pub clients: Clients,
     /// Who may use a server over HTTP.
     pub auth: Auth,
+    /// Who of them may see sessions of others.
+    pub access: Vec<Access>,
     /// The audit log.
     pub audit: Audit,
     /// The decision log.

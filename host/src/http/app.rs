@@ -1,6 +1,7 @@
 //! What is at which address.
 
 use super::auth::{admitted, meant_for_us, not_permitted};
+use super::cors;
 use super::doors::Doors;
 use super::oauth::{self, OAuth};
 use super::problem::Problem;
@@ -81,6 +82,11 @@ impl App {
     pub fn is_allowed_origin(&self, origin: &str) -> bool {
         self.origins.contains(&origin.to_ascii_lowercase())
     }
+
+    /// Whether those of any may.
+    pub fn allows_origins(&self) -> bool {
+        !self.origins.is_empty()
+    }
 }
 
 /// The routes, each behind what it needs.
@@ -96,10 +102,17 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .merge(oauth::router(app.oauth.clone(), app.issuers().collect()).with_state(()))
         .fallback_service(with_token.with_state(Arc::clone(&app)))
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
+        .layer(from_fn_with_state(Arc::clone(&app), cors::shared))
         .with_state(app)
 }
 
+/// Headers of MCP by which others on the way may route. One that stands twice says two things; so does rmcp see it of the rest.
+const ONCE: [&str; 2] = ["mcp-protocol-version", "mcp-session-id"];
+
 async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, request: Request) -> Response {
+    if let Some(name) = ONCE.iter().find(|name| request.headers().get_all(**name).iter().count() > 1) {
+        return Problem::new(StatusCode::BAD_REQUEST, format!("a request has one {name}")).into_response();
+    }
     let (request, room) = match timeout(BODY, read(&app, request)).await {
         Ok(Ok(read)) => read,
         Ok(Err(problem)) => return problem.into_response(),

@@ -2,6 +2,7 @@
 //! made for them.
 
 use super::app::App;
+use super::cors::{self, is_preflight, preflight};
 use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
@@ -23,6 +24,9 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
         Ok(issuer) => issuer,
         Err(problem) => return problem.into_response(),
     };
+    if is_preflight(&request) {
+        return preflight(request.headers());
+    }
     let metadata = app.says_who_gives_access().then(|| issuer.with(METADATA));
     request.extensions_mut().insert(issuer);
     let mut response = next.run(request).await;
@@ -34,23 +38,25 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
 
 /// By which origin a request reaches this server, if it may.
 fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
+    let bad = |why: &str| Problem::new(StatusCode::BAD_REQUEST, why);
     let refused = |why: &str| Problem::new(StatusCode::FORBIDDEN, why);
     let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
-    let host = host.filter(|host| !host.as_str().contains('@'));
-    let host = host.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host"))?;
+    let host = host.ok_or_else(|| bad("a request needs one Host"))?;
     let meant = request.uri().authority().unwrap_or(&host);
+    if [&host, meant].iter().any(|named| named.as_str().contains('@')) {
+        return Err(bad("a Host has no user"));
+    }
     if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
         return Err(refused("this server is not reached by this Host; see --allow-host"));
     }
     let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
-    let issuer = origin(meant, scheme);
-    let issuer = issuer.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "the Host is none of a URI"))?;
+    let issuer = origin(meant, scheme).ok_or_else(|| bad("the Host is none of a URI"))?;
     // The page that asks for consent is this server's own, and nobody else sends its form.
     let may = |origin: &str| match request.uri().path() {
         AUTHORIZE => origin == issuer.as_str(),
         _ => app.is_allowed_origin(origin),
     };
-    if request.headers().contains_key(header::ORIGIN) && !one(request.headers(), header::ORIGIN).is_some_and(may) {
+    if request.headers().contains_key(header::ORIGIN) && !cors::origin(request.headers()).is_some_and(may) {
         return Err(refused("web pages may not use this server; see --allow-origin"));
     }
     Ok(issuer)
@@ -98,7 +104,7 @@ fn is_for_us(admitted: &Admitted, request: &Request) -> bool {
 }
 
 /// The only value of a header that stands once.
-fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+pub(super) fn one(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     if values.next().is_some() { None } else { first.to_str().ok() }

@@ -4,6 +4,7 @@
 mod app;
 mod auth;
 mod connection;
+mod cors;
 mod doors;
 mod limits;
 mod oauth;

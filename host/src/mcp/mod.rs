@@ -8,6 +8,7 @@ mod connection;
 pub mod http;
 mod life;
 mod outflow;
+mod page;
 mod presence;
 mod register;
 mod resources;

@@ -1,5 +1,6 @@
 //! Sessions as resources: `headcount://session/{id}` is the report of one, as JSON.
 
+use super::page::Form;
 use super::server::{Done, Server};
 use crate::names::SessionId;
 use crate::query::{self, QueryError};
@@ -77,7 +78,7 @@ pub(super) async fn read(server: &Server, uri: String) -> Done<Result<ReadResour
     };
     let started = server.service.steady();
     let all = View { limit: MAX_LIMIT, ..View::default() };
-    let (age_ms, rendered) = match server.service.report(&tick, seen, all).await {
+    let (age_ms, rendered) = match server.page(&tick, seen, all, Form::Text).await {
         Ok(written) => written,
         Err(error) => return failed(Outcome::Failed, session, ErrorData::internal_error(error.to_string(), None)),
     };

@@ -41,8 +41,8 @@ fn forget_clients(connection: &Connection, oldest_ms: u64, most: i64) -> rusqlit
     Ok(changed(connection.execute(&sql, params![oldest_ms.cast_signed(), most])?) < most)
 }
 
-/// A grant whose token is kept here is as good as revoked once both are forgotten. Where others give tokens out, only time ends
-/// those: what was revoked has to be known until then.
+/// A grant whose token is kept here is as good as revoked once both are forgotten. Where others give tokens out, they may give
+/// out new ones for a grant that was revoked here: that has to be known for good.
 fn forget_grants(connection: &Connection, oldest_ms: u64, most: i64) -> rusqlite::Result<bool> {
     let mut ended = connection.prepare_cached(ENDED_GRANTS)?;
     let ids = ended.query_map(params![oldest_ms.cast_signed(), most], |row| row.get(0))?;
@@ -66,7 +66,7 @@ const ENDED_CLIENTS: &str =
 /// The grants that may be forgotten.
 const ENDED_GRANTS: &str = "SELECT id FROM grant
     WHERE coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms) < ?1
-        AND (expires_at_ms < ?1 OR EXISTS (SELECT 1 FROM token WHERE grant_id = grant.id))
+        AND (revoked_at_ms IS NULL OR EXISTS (SELECT 1 FROM token WHERE grant_id = grant.id))
     LIMIT ?2";
 
 fn changed(rows: usize) -> i64 {

@@ -168,5 +168,5 @@ const OAUTH: &str = "
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX oauth_code_by_grant ON oauth_code (grant_id);
     CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
-    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id, issued_at_ms);
+    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id);
 ";

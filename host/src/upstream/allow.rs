@@ -69,6 +69,12 @@ impl Allow {
         tools.iter().filter(|tool| held.is_empty() || held.contains(&*tool.name)).cloned().collect()
     }
 
+    /// How many of `tools` may be called.
+    pub fn count(&self, tools: &[Tool]) -> usize {
+        let held = self.held();
+        tools.iter().filter(|tool| held.is_empty() || held.contains(&*tool.name)).count()
+    }
+
     /// The names that are allowed, and that none of `tools` has.
     pub fn unknown(&self, tools: &[Tool]) -> Vec<String> {
         self.held().iter().filter(|name| !tools.iter().any(|tool| tool.name == **name)).cloned().collect()

@@ -1,7 +1,7 @@
 //! What a server can be asked, and what comes of it.
 
 use super::error::Failure;
-use super::http::{Meaning, meaning_of_service};
+use super::http::{Meaning, meaning};
 use crate::text::clean;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, JsonObject, PaginatedRequestParams,
@@ -93,6 +93,8 @@ pub enum Unanswered {
     NotDelivered(String),
     /// It may have got it.
     Lost(String),
+    /// It may have got it, and the transport has ended before the answer.
+    Cut,
     /// It has answered with an error of the protocol.
     Refused(Failure),
     /// It has answered with what is of no use.
@@ -100,11 +102,12 @@ pub enum Unanswered {
 }
 
 impl Unanswered {
-    /// In words, after what was to be done.
-    pub fn in_words(&self, what: &str) -> String {
+    /// In words.
+    pub fn why(&self) -> String {
         match self {
-            Self::NotDelivered(why) | Self::Lost(why) => format!("{what}: {why}"),
-            Self::Refused(failure) | Self::Failed(failure) => format!("{what}: {failure}"),
+            Self::NotDelivered(why) | Self::Lost(why) => why.clone(),
+            Self::Cut => "the connection was cut before the answer".into(),
+            Self::Refused(failure) | Self::Failed(failure) => failure.to_string(),
         }
     }
 
@@ -124,11 +127,12 @@ impl From<ServiceError> for Unanswered {
             ServiceError::UnexpectedResponse => {
                 Self::Failed(Failure::Unsupported("the answer is none to this request"))
             }
-            _ => match meaning_of_service(&error) {
+            ServiceError::TransportSend(error) => match meaning(error) {
                 Meaning::NotDelivered(why) => Self::NotDelivered(why),
                 Meaning::Unknown(why) => Self::Lost(why),
                 Meaning::Refused { code, message } => Self::Refused(Failure::Refused { code, message }),
             },
+            _ => Self::Cut,
         }
     }
 }

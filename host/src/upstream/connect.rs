@@ -181,7 +181,9 @@ where
         Ok(tools) => tools,
         Err(failure) => {
             listening.iter().for_each(AbortHandle::abort);
-            return Err(failure.in_words("its tools cannot be listed"));
+            return Err(ended
+                .why()
+                .map_or_else(|| format!("its tools cannot be listed: {}", failure.why()), str::to_owned));
         }
     };
     Ok(Opened { ended: ended.clone(), listening, about: About::of(&info), tools, service })
@@ -242,6 +244,11 @@ impl Connection {
     /// What requests go through.
     pub fn peer(&self) -> Peer<RoleClient> {
         self.service.peer().clone()
+    }
+
+    /// Whether it ends as a whole, and not each request for itself.
+    pub fn ends_whole(&self) -> bool {
+        self.about.pid.is_some()
     }
 
     /// How to hear that the connection has ended.

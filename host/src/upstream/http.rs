@@ -4,7 +4,6 @@ use crate::config::{Environment, is_loopback};
 use crate::files::read_small_text;
 use crate::text::clean;
 use http::{HeaderName, HeaderValue, StatusCode};
-use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use std::error::Error;
@@ -130,14 +129,6 @@ pub fn meaning(error: &DynamicTransportError) -> Meaning {
         Some(Of::Client(error)) => Meaning::Unknown(clean(&root(error))),
         Some(Of::UnexpectedServerResponse(words)) => Meaning::Unknown(clean(words)),
         _ => Meaning::Unknown(clean(&root(&*error.error))),
-    }
-}
-
-/// What it means that a request failed, where the connection may go on.
-pub fn meaning_of_service(error: &ServiceError) -> Meaning {
-    match error {
-        ServiceError::TransportSend(error) => meaning(error),
-        _ => Meaning::Unknown("the connection was cut before the answer".into()),
     }
 }
 

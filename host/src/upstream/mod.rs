@@ -21,6 +21,7 @@ mod status;
 #[cfg(unix)]
 mod stderr;
 mod transport;
+mod view;
 
 pub use crate::config::Handshake;
 pub use allow::BadToolName;
@@ -31,6 +32,7 @@ pub use rmcp::model::{CallToolResult, JsonObject, ReadResourceResult, Resource, 
 pub use session::Session;
 pub use state::Phase;
 pub use status::Status;
+pub use view::{Reach, UpstreamRow, Upstreams, look, session};
 
 use crate::config::{Upstream, header};
 use std::collections::BTreeMap;
@@ -84,13 +86,19 @@ pub struct BadServer {
     why: String,
 }
 
+impl BadServer {
+    fn new(upstream: &str, why: &impl ToString) -> Self {
+        Self { upstream: upstream.to_owned(), why: why.to_string() }
+    }
+}
+
 impl Server {
     /// The server that is configured so.
     ///
     /// # Errors
     /// When the settings contradict themselves.
     pub fn of(upstream: &Upstream) -> Result<Self, BadServer> {
-        let door = Door::of(upstream).map_err(|why| BadServer { upstream: upstream.name.clone(), why })?;
+        let door = Door::of(upstream).map_err(|why| BadServer::new(&upstream.name, &why))?;
         Ok(Self {
             name: upstream.name.as_str().into(),
             door,

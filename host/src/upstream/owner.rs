@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
+use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 /// A call on its way to the owner.
@@ -87,6 +88,8 @@ pub struct Owner {
     /// Whether the server may offer other tools by now.
     stale: bool,
     warned: BTreeSet<String>,
+    /// When time is to be heard of.
+    timer: Option<(Duration, Pin<Box<Sleep>>)>,
     finished: bool,
 }
 
@@ -111,6 +114,7 @@ impl Owner {
             tools: None,
             stale: false,
             warned: BTreeSet::new(),
+            timer: None,
             finished: false,
         }
     }
@@ -120,8 +124,9 @@ impl Owner {
         while !self.finished {
             let event = self.next().await;
             self.hear(event);
-            for action in self.state.actions() {
-                self.act(action);
+            // Doing one thing may decide another.
+            while let Some(actions) = Some(self.state.actions()).filter(|actions| !actions.is_empty()) {
+                actions.into_iter().for_each(|action| self.act(action));
             }
             self.tell();
         }
@@ -129,9 +134,7 @@ impl Owner {
     }
 
     async fn next(&mut self) -> Event {
-        let now = self.clock.now().steady;
-        let wait = self.state.wake_at().map(|at| at.saturating_sub(now));
-        let mut timer = wait.map(|wait| Box::pin(tokio::time::sleep(wait)));
+        self.arm();
         let open = !self.state.is_closing();
         tokio::select! {
             order = self.lines.orders.recv(), if open => order.map_or(Event::Close, Event::Order),
@@ -142,7 +145,17 @@ impl Owner {
             why = of(self.ended.as_mut()) => Event::Ended(why),
             _ = of(self.ending.as_mut()) => Event::Disconnected,
             Some(()) = self.changes.1.recv() => Event::Changed,
-            () = of(timer.as_mut()) => Event::Time,
+            () = of(self.timer.as_mut().map(|(_, timer)| timer)) => Event::Time,
+        }
+    }
+
+    /// Sees to it that time is heard of no later than it has to be. That it comes too early, because the call that waited is
+    /// answered, is cheaper than a timer for each call.
+    fn arm(&mut self) {
+        let Some(at) = self.state.wake_at() else { return };
+        if self.timer.as_ref().is_none_or(|(armed, _)| at < *armed) {
+            let wait = at.saturating_sub(self.clock.now().steady);
+            self.timer = Some((at, Box::pin(tokio::time::sleep(wait))));
         }
     }
 
@@ -171,7 +184,10 @@ impl Owner {
                 self.state.disconnected(now);
             }
             Event::Changed => self.stale = true,
-            Event::Time => self.state.tick(now, chance()),
+            Event::Time => {
+                self.timer = None;
+                self.state.tick(now, chance());
+            }
         }
     }
 
@@ -181,7 +197,9 @@ impl Owner {
             Request::CallTool { name, .. } => self.allow.check(name),
             _ => Ok(()),
         };
-        self.lines.status.send_modify(|status| status.calls += 1);
+        if !matches!(request, Request::ListTools) {
+            self.lines.status.send_modify(|status| status.calls += 1);
+        }
         self.calls.insert(id, Call { request, answer, sending: None, result: None });
         match allowed {
             Ok(()) => self.state.call(id, now, now.saturating_add(patience)),
@@ -219,7 +237,10 @@ impl Owner {
                 self.state.answered(id, !is_list);
             }
             Err(Unanswered::Failed(failure)) => self.state.fail(id, failure),
-            Err(Unanswered::Lost(why)) => {
+            // That is told of the connection, too, and better.
+            Err(Unanswered::Cut) if self.connection.as_ref().is_some_and(Connection::ends_whole) => {}
+            Err(lost @ (Unanswered::Lost(_) | Unanswered::Cut)) => {
+                let why = lost.why();
                 let repeatable = self.may_repeat(id);
                 self.state.lost(id, &why, repeatable);
             }
@@ -359,7 +380,7 @@ impl Owner {
     /// Says to who watches how the session stands.
     fn tell(&self) {
         let (phase, now) = (self.state.phase(), self.clock.now().unix_ms);
-        let tools = self.tools.as_ref().map(|tools| self.allow.of(tools).len());
+        let tools = self.tools.as_ref().map(|tools| self.allow.count(tools));
         self.lines.status.send_if_modified(|status| status.is(phase, now, tools));
     }
 }

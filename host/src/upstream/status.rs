@@ -14,7 +14,7 @@ pub struct Status {
     pub about: Option<About>,
     /// How many tools may be called; `None` if it was never connected.
     pub tools: Option<usize>,
-    /// How many calls were made, those that were refused here among them.
+    /// How many calls of tools and resources were made, those that were refused here among them.
     pub calls: u64,
     /// How many of them failed: an answer that says that a tool has failed is an answer.
     pub failures: u64,

@@ -182,7 +182,12 @@ async fn post(
     } else {
         &guest.over
     };
+    let says_json = says_json(request.headers());
     let response = ask(guest, request).await;
+    if says_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        // So rmcp calls what it cannot read.
+        return Ok(no_message(guest, &NoMessage::unread()));
+    }
     // One from before the server's start is there only now.
     let session = session.and_then(|id| guest.sessions.get(&id));
     kept.extend(session.map(|session| Box::new(session.hold()) as _));
@@ -237,6 +242,12 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 async fn ask(guest: &Guest, mut request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
     request.headers_mut().remove(AUTHORIZATION);
     guest.rmcp.answer(request.map(Full::new)).await
+}
+
+/// Whether the body of a request is JSON, as its sender says.
+fn says_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn no_message(guest: &Guest, error: &NoMessage) -> Response<Body> {

@@ -108,8 +108,7 @@ impl Guest {
         let connection = Connection {
             transport: Transport::Http,
             user: principal.user_id.clone(),
-            sight: Sight::Of(principal.user_id.as_str().into()),
-            scopes: Some(principal.scopes.clone()),
+            sight: Sight::granted(principal, &service.setup().config().access),
             gone: gone.clone(),
             splicer: Arc::clone(&splicer),
             callers: Arc::new(Callers::new(Arc::clone(&rows))),

@@ -80,6 +80,11 @@ impl Wish {
 }
 
 impl NoMessage {
+    /// JSON that is no message of the protocol.
+    pub fn unread() -> Self {
+        Self { code: -32600, message: "this is no JSON-RPC message, or is nested too deeply".into() }
+    }
+
     /// The answer to it.
     pub fn answer(&self) -> Value {
         json!({ "jsonrpc": "2.0", "id": null, "error": { "code": self.code, "message": self.message } })

@@ -101,23 +101,26 @@ fn a_grant_goes_with_its_clients_and_they_tell_of_it_until_then() {
 }
 
 #[test]
-fn what_others_give_tokens_for_is_known_until_it_expires() {
+fn what_was_revoked_is_known_for_good_where_others_give_tokens_for_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::at(dir.path());
-    for (id, expires, is_others) in [
-        ("own", Some(900), false),
-        ("own-lasting", None, false),
-        ("theirs", Some(900), true),
-        ("theirs-lasting", None, true),
-        ("theirs-over", Some(45), true),
+    for (id, expires, is_others, revoked) in [
+        ("own", Some(900), false, true),
+        ("own-lasting", None, false, true),
+        ("theirs", Some(900), true, true),
+        ("theirs-lasting", None, true, true),
+        ("theirs-over", Some(45), true, true),
+        ("theirs-expired", Some(45), true, false),
     ] {
         grant(&store, id, expires, is_others);
-        store.revoke_grant("ada", id, 40).unwrap();
+        if revoked {
+            store.revoke_grant("ada", id, 40).unwrap();
+        }
     }
-    assert!(store.forget(&living(&[]), 50, 10).unwrap());
-    assert_eq!(grants(&store), ["theirs", "theirs-lasting"]);
-    assert!(store.forget(&living(&[]), 901, 10).unwrap());
-    assert_eq!(grants(&store), ["theirs-lasting"]);
+    for oldest in [50, 901] {
+        assert!(store.forget(&living(&[]), oldest, 10).unwrap());
+        assert_eq!(grants(&store), ["theirs", "theirs-lasting", "theirs-over"]);
+    }
 }
 
 #[test]
