@@ -53,6 +53,11 @@ impl ManualClock {
         now.steady += by;
         now.unix_ms += u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
     }
+
+    /// Sets the wall clock alone, as people and time servers do.
+    pub fn set(&self, unix_ms: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).unix_ms = unix_ms;
+    }
 }
 
 impl Clock for ManualClock {

@@ -9,6 +9,7 @@
 //! | [`cli`], [`mcp`], [`http`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | `run` | starting agents and standing by them; Linux |
+//! | [`upstream`] | MCP servers that we are a client of |
 //! | [`clients`], [`auth`] | the ledger of MCP clients; who may: tokens, grants, and ending them |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
@@ -44,4 +45,5 @@ pub mod run;
 pub mod setup;
 pub mod store;
 pub mod text;
+pub mod upstream;
 pub mod waiting;

@@ -5,11 +5,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fmt;
+use url::{Host, Url};
 
 /// The longest session name, in characters.
 pub const SESSION_NAME_MAX: usize = 256;
 /// The longest agent name, in characters.
 const NAME_MAX: usize = 128;
+
+/// The longest address, in bytes.
+const URL_MAX: usize = 2048;
 
 /// Why something cannot be a name. Its text says what can.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,6 +114,41 @@ impl AgentName {
 /// The first six digits of the SHA-256 of `bytes`: what keeps ids apart that read alike.
 pub fn short_hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An address that may be gone to for what must not be forged: `https`, or `http` within this machine, without a user name or
+/// password, of at most 2048 bytes.
+///
+/// # Errors
+/// Why it is none.
+pub fn https_url(text: &str) -> Result<Url, &'static str> {
+    let url: Url = text.parse().map_err(|_| "it is no URL")?;
+    check_https(&url)?;
+    Ok(url)
+}
+
+/// The same for what is a URL already.
+///
+/// # Errors
+/// Why it is none.
+pub fn check_https(url: &Url) -> Result<(), &'static str> {
+    let is_near = match url.host().ok_or("it names no host")? {
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+        Host::Domain(name) => name == "localhost",
+    };
+    match url.scheme() {
+        "https" => {}
+        "http" if is_near => {}
+        _ => return Err("it is not https"),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it has a user name or password in it");
+    }
+    if url.as_str().len() > URL_MAX {
+        return Err("it is too long");
+    }
+    Ok(())
 }
 
 /// Checks what a session may be asked for by: its id, or a name of at most [`SESSION_NAME_MAX`] characters.

@@ -1,9 +1,11 @@
 //! Declaring an agent, and the session that is meant by it, as the command line and MCP clients do it alike.
 
-use crate::monitor::Find;
+use crate::monitor::{Find, Sight};
 use crate::names::{AgentName, BadName, SessionId};
 use crate::observe::KindError;
-use crate::observe::processes::Sampler;
+use crate::observe::facts::Session;
+use crate::observe::processes::{Details, Process, Sampler};
+use crate::observe::sessions::Owners;
 use crate::setup::Setup;
 use crate::store::StoreError;
 use crate::store::audit::Outcome;
@@ -14,6 +16,16 @@ use std::path::{Path, PathBuf};
 
 /// So many names are told of those that there are.
 const NAMED: usize = 8;
+
+/// Who declares. Sessions and agents that it declares are its user's.
+#[derive(Debug, Clone)]
+pub struct Declarer {
+    /// Its user.
+    pub user: String,
+    /// What it sees, where it comes over HTTP: it declares in sessions of its own user alone, and processes of users whom it sees.
+    /// `None`: it runs here as the user of this program, and declares what it likes.
+    pub sight: Option<Sight>,
+}
 
 /// What is declared.
 #[derive(Debug, Clone)]
@@ -66,9 +78,25 @@ pub enum RegisterError {
         /// Their ids.
         ids: Vec<String>,
     },
+    /// Somebody else has a session of this id or name.
+    #[error("the session_id {0:?} cannot be used, since it is no session of yours; choose another")]
+    NotYours(String),
     /// A configured kind of agent cannot be used.
     #[error(transparent)]
     Kind(#[from] KindError),
+    /// No process of users whom the declarer sees has this id.
+    #[error(
+        "no process {pid} of the user {user} runs here: give the id of one that does, or none for an agent that has no process on this machine"
+    )]
+    NoProcessOf {
+        /// The id.
+        pid: u32,
+        /// The declarer's user.
+        user: String,
+    },
+    /// Nothing tells whose process it is.
+    #[error("whose process {0} is cannot be told now; try again")]
+    WhoseProcess(u32),
     /// No process has this id.
     #[error(
         "no process {0} runs here: give the id of a living one, or none for an agent that has no process on this machine"
@@ -90,6 +118,7 @@ impl RegisterError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::NoSession(_) => Outcome::Invalid,
+            Self::NotYours(_) | Self::NoProcessOf { .. } => Outcome::Denied,
             Self::Ambiguous { .. } => Outcome::NotFound,
             _ => Outcome::Failed,
         }
@@ -100,23 +129,35 @@ impl RegisterError {
 ///
 /// # Errors
 /// When the session is none or several, the process does not exist or the registry cannot be written.
-pub fn register(setup: &Setup, rosters: &[PathBuf], what: Declaration) -> Result<Declared, RegisterError> {
+pub fn register(
+    setup: &Setup,
+    rosters: &[PathBuf],
+    who: &Declarer,
+    what: Declaration,
+) -> Result<Declared, RegisterError> {
     if let Some(path) = what.root_path.as_ref().filter(|path| !Path::new(path).is_absolute()) {
         return Err(RegisterError::RelativePath(path.clone()));
     }
-    let session_id = session(setup, rosters, &what.session)?;
-    let process = what.process_id.map(|pid| identify(setup.sampler(), pid)).transpose()?;
-    let registered = setup.store.register(&Registration {
+    let session_id = session(setup, rosters, who, &what.session)?;
+    let process = what.process_id.map(|pid| identify(setup.sampler(), who, pid)).transpose()?;
+    let registration = Registration {
         session_id: session_id.clone(),
         session_name: what.session_name,
         root_path: what.root_path,
         agent_name: what.agent_name,
         specialization: what.specialization,
         process,
-        owner: setup.user.clone(),
+        owner: who.user.clone(),
         registered_by: what.registered_by,
         registered_at_ms: setup.clock.now().unix_ms,
-    })?;
+    };
+    // Somebody else may have made the session meanwhile.
+    let registered = if who.sight.is_none() {
+        setup.store.register(&registration)?
+    } else {
+        let registered = setup.store.register_in_own(&registration)?;
+        registered.ok_or_else(|| RegisterError::NotYours(clean(&what.session)))?
+    };
     Ok(Declared { session_id, registered })
 }
 
@@ -127,30 +168,40 @@ pub fn register(setup: &Setup, rosters: &[PathBuf], what: Declaration) -> Result
 pub fn unregister(
     setup: &Setup,
     rosters: &[PathBuf],
+    who: &Declarer,
     asked: &str,
     agent: &AgentName,
 ) -> Result<Withdrawn, RegisterError> {
-    let session_id = session(setup, rosters, asked)?;
-    let removed = setup.store.unregister(&session_id, agent)?;
-    let missing = (!removed).then(|| Ok::<_, StoreError>(missing(&session_id, agent, &setup.store.list()?)));
-    Ok(Withdrawn { session_id, missing: missing.transpose()? })
+    let session_id = session(setup, rosters, who, asked)?;
+    if setup.store.unregister(&session_id, agent)? {
+        return Ok(Withdrawn { session_id, missing: None });
+    }
+    let mut registered = setup.store.list()?;
+    registered.retain(|other| who.has(&other.owner));
+    let missing = Some(missing(&session_id, agent, &registered));
+    Ok(Withdrawn { session_id, missing })
 }
 
 /// The session that is meant by `asked`: an existing one's id, or a name that exactly one has; else a new one with this id.
 /// `rosters` are files that declare sessions beside those that are configured.
 ///
 /// # Errors
-/// When several have the name, or none has it and it is no id.
-pub fn session(setup: &Setup, rosters: &[PathBuf], asked: &str) -> Result<SessionId, RegisterError> {
+/// When several have the name, none has it and it is no id, or it is somebody else's.
+pub fn session(setup: &Setup, rosters: &[PathBuf], who: &Declarer, asked: &str) -> Result<SessionId, RegisterError> {
     let id = SessionId::parse(asked);
     // An id comes before any name: then nothing is to be looked for. What cannot be read here is told by whoever writes it.
     let registered = setup.store.list().unwrap_or_default();
-    if let Some(known) = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id)) {
+    let known = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id));
+    if let Some(known) = known.filter(|_| who.sight.is_none()) {
         return Ok(known.clone());
     }
     let sessions = setup.sessions(rosters)?;
-    match Find::among(&sessions, |session| session, asked) {
+    let (own, others): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(|one| who.has(&one.owner));
+    match Find::among(&own, |session| session, asked) {
         Find::One(one) => SessionId::parse(&one.id).map_err(RegisterError::NoSession),
+        Find::None if !matches!(Find::among(&others, |session| session, asked), Find::None) => {
+            Err(RegisterError::NotYours(clean(asked)))
+        }
         Find::None => id.map_err(RegisterError::NoSession),
         Find::Several(ids) => {
             Err(RegisterError::Ambiguous { asked: clean(asked), ids: ids.into_iter().map(str::to_owned).collect() })
@@ -174,9 +225,29 @@ fn missing(session: &SessionId, agent: &AgentName, registered: &[Registration]) 
     format!("session {session} has no registered agent {agent}; {there}")
 }
 
-fn identify(mut sampler: Sampler, pid: u32) -> Result<RegisteredProcess, RegisterError> {
+impl Declarer {
+    /// The user of this program.
+    pub fn of(setup: &Setup) -> Self {
+        Self { user: setup.user.clone(), sight: None }
+    }
+
+    /// Whether what this user owns is its own to change.
+    fn has(&self, owner: &str) -> bool {
+        self.sight.is_none() || self.user == owner
+    }
+}
+
+fn identify(mut sampler: Sampler, who: &Declarer, pid: u32) -> Result<RegisteredProcess, RegisterError> {
     sampler.refresh()?;
-    let id = sampler.get(pid).ok_or(RegisterError::NoProcess(pid))?.id;
+    let process = sampler.get(pid);
+    if let Some(sight) = &who.sight {
+        let not_theirs = || RegisterError::NoProcessOf { pid, user: who.user.clone() };
+        let owner = owner(process.ok_or_else(not_theirs)?).ok_or(RegisterError::WhoseProcess(pid))?;
+        if !sight.has(&owner) {
+            return Err(not_theirs());
+        }
+    }
+    let id = process.ok_or(RegisterError::NoProcess(pid))?.id;
     let machine = sampler.machine();
     Ok(RegisteredProcess {
         pid,
@@ -184,4 +255,12 @@ fn identify(mut sampler: Sampler, pid: u32) -> Result<RegisteredProcess, Registe
         boot_id: machine.boot_id.clone(),
         pid_namespace: machine.pid_namespace.clone(),
     })
+}
+
+/// Whose process it is, where that can be told.
+fn owner(process: &Process) -> Option<String> {
+    match &process.details {
+        Details::Read(program) => program.uid.map(|uid| Owners::default().name(Some(uid))),
+        Details::Pending => None,
+    }
 }

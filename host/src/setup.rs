@@ -1,5 +1,6 @@
 //! From settings to a program that is ready to look: the one place where the parts are put together.
 
+use crate::auth::{Gate, Issuers};
 use crate::clients::Ledger;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Dirs, Environment, Loaded};
@@ -215,6 +216,12 @@ impl Setup {
     pub fn ledger(&self) -> std::io::Result<Ledger> {
         let keep = self.config().clients.keep.0;
         Ledger::open(Arc::clone(&self.store), Arc::clone(&self.clock), self.dirs.state.clone(), keep)
+    }
+
+    /// The gate of a server: who may come in.
+    pub fn gate(&self) -> Gate {
+        let issuers = Issuers::new(&self.config().auth.issuers, Arc::clone(&self.clock));
+        Gate::open(Arc::clone(&self.store), Arc::clone(&self.clock)).trusting(issuers)
     }
 
     /// The audit log.

@@ -9,6 +9,15 @@ pub const MAX: usize = 256;
 /// `text` without anything that could act on a terminal or turn the reading order, on one line, cut to a length
 /// that fits a report. Escape sequences go with their bodies, so that no residue (`[2J`, `]0;title`) is left behind.
 pub fn clean(text: &str) -> String {
+    cleaned(text, MAX)
+}
+
+/// The same for a text of many lines: each is cleaned, none is cut.
+pub fn lines(text: &str) -> String {
+    text.lines().map(|line| cleaned(line, usize::MAX)).collect::<Vec<_>>().join("\n")
+}
+
+fn cleaned(text: &str, most: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
     let mut rest = text.chars();
@@ -22,7 +31,7 @@ pub fn clean(text: &str) -> String {
             c if c.is_control() || is_invisible(c) => continue,
             c => c,
         };
-        if length == MAX {
+        if length == most {
             out.push('…');
             break;
         }
@@ -86,7 +95,7 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX, clean};
+    use super::{MAX, clean, lines};
     use proptest::prelude::*;
 
     #[test]
@@ -103,6 +112,12 @@ mod tests {
         assert_eq!(clean("\u{1b}[31"), "");
         assert_eq!(clean("\u{1b}"), "");
         assert_eq!(clean("a\u{1b}Mb"), "ab");
+    }
+
+    #[test]
+    fn lines_stay_lines_and_whole() {
+        let long = "x".repeat(MAX + 1);
+        assert_eq!(lines(&format!("a\u{1b}[2Jb\r\n\tc\n{long}\n")), format!("ab\n c\n{long}"));
     }
 
     #[test]

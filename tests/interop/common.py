@@ -1,4 +1,5 @@
 """What both Python clients check: every tool, every answer against the schema that the server gives for it."""
+import json
 import os
 import subprocess
 from contextlib import contextmanager
@@ -43,3 +44,9 @@ def check_status(report, pid):
     assert agent["status"] == "ACTIVE" and agent["activity"]["state"] in ("idle", "working"), agent
     assert agent["metrics"]["cpu_percent"] is not None and agent["metrics"]["memory_mb"] > 0, agent
     assert report["session_health"] == "HEALTHY", report
+
+
+def tell_ledger(client, version, protocol, calls, failures):
+    """Prints what the ledger has to say of this client, as ledger.py takes it."""
+    said = {"name": client, "version": version, "protocol": protocol, "calls": dict(calls), "failures": failures}
+    print(json.dumps(said))

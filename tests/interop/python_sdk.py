@@ -2,10 +2,11 @@
 import asyncio
 import json
 import sys
+from collections import Counter
 
 import mcp
 import httpx2
-from common import check_answer, check_status, environment, over_http, stand_in
+from common import check_answer, check_status, environment, over_http, stand_in, tell_ledger
 from mcp import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
@@ -28,7 +29,10 @@ async def main(pid):
         assert set(tools) == names, tools
         assert all(tool.annotations is not None and tool.title for tool in listed)
 
+        calls = Counter()
+
         async def call(name, arguments, **more):
+            calls[name] += 1
             result = await client.call_tool(name, arguments, **more)
             assert not result.is_error, result
             return check_answer(tools, name, result.structured_content)
@@ -57,18 +61,22 @@ async def main(pid):
         (content,) = (await client.read_resource(uri)).contents
         check_status(json.loads(content.text), pid)
 
-        for arguments, word in [
+        refused = [
             ({}, "session_id"),
             ({"session_id": 7}, "session_id"),
             ({"session_id": "no-such-session"}, "no-such-session"),
             ({"session_id": "interop", "limit": 0}, "limit"),
             ({"session_id": "interop", "only": ["broken"]}, "broken"),
-        ]:
+        ]
+        for arguments, word in refused:
+            calls["get_session_status"] += 1
             result = await client.call_tool("get_session_status", arguments)
             assert result.is_error and word in result.content[0].text, (arguments, result)
 
         assert (await call("unregister_agent", {"session_id": "interop", "agent_name": "one"}))["removed"] is True
         assert (await call("unregister_agent", {"session_id": "interop", "agent_name": "one"}))["removed"] is False
+    # What the SDK calls itself.
+    tell_ledger("mcp", "0.1.0", "2025-11-25" if mode == "legacy" else "2026-07-28", calls, len(refused))
 
 
 with stand_in(headcount) as pid:

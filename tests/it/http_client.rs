@@ -2,6 +2,8 @@
 
 use crate::mcp_client::MODERN;
 use crate::world::{PATIENCE, World, ended};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -67,11 +69,15 @@ impl Server {
 
     /// Asks it to end, as service managers do, and returns its exit code and all that it has logged.
     pub fn terminate(mut self, patience: Duration) -> (Option<i32>, String) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
         let code = ended(&mut self.child, patience);
         self.listens.take().unwrap().join().unwrap();
         (code, self.log())
+    }
+
+    /// Sends it a signal, and does not wait for what comes of it.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
     }
 
     /// Ends it in the midst of what it does.
@@ -198,18 +204,33 @@ impl Connection {
 
     /// The head of the next answer.
     pub fn head(&mut self) -> Response {
+        self.try_head().unwrap()
+    }
+
+    /// The same, where the server may be gone before it has come.
+    fn try_head(&mut self) -> std::io::Result<Response> {
         let mut line = String::new();
-        self.stream.read_line(&mut line).unwrap();
+        self.stream.read_line(&mut line)?;
         let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("no answer but {line:?}"));
+        let status = status.ok_or_else(|| std::io::Error::other(format!("no answer but {line:?}")))?;
         let mut headers = BTreeMap::new();
         loop {
             let mut line = String::new();
-            self.stream.read_line(&mut line).unwrap();
+            self.stream.read_line(&mut line)?;
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.insert(name.to_ascii_lowercase(), value.to_owned());
         }
-        Response { status, headers, body: Vec::new() }
+        Ok(Response { status, headers, body: Vec::new() })
+    }
+
+    /// The whole next answer, where the server may be gone before it has come.
+    pub fn try_response(&mut self) -> std::io::Result<Response> {
+        let mut response = self.try_head()?;
+        if let Ok(length) = response.header("content-length").parse() {
+            response.body = vec![0; length];
+            self.stream.read_exact(&mut response.body)?;
+        }
+        Ok(response)
     }
 
     /// The next piece of a body that is sent in pieces; `None`: that was all.

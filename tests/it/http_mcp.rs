@@ -4,6 +4,7 @@ use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::{LEGACY, MODERN};
 use crate::world::{PATIENCE, World, until};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const ALL: [&str; 4] = ["status:read", "roster:write", "clients:read", "grants:revoke"];
@@ -52,6 +53,44 @@ fn both_eras_get_the_same_report() {
     let over_rest = connection.get("/v1/sessions/shop/status").json();
     reports.push(over_rest["agents"][0]["agent_id"].clone());
     assert!(reports.iter().all(|agent| *agent == reports[0]), "{reports:?}");
+}
+
+/// As the clients in Python take one event of a stream.
+const LARGEST: usize = 1 << 20;
+
+#[test]
+fn no_answer_is_larger_than_clients_take_and_the_rest_can_be_asked_for() {
+    let world = World::new();
+    let names: Vec<String> = (0..1500).map(|n| format!("agent-{n}")).collect();
+    let agents: Vec<(&str, u32)> = names.iter().map(|name| (&**name, std::process::id())).collect();
+    let roster = world.roster("crowd", &agents);
+    let good = token(&world, "laptop", &["status:read"]);
+    let server = Server::start(&world, &[&roster]);
+    for version in [LEGACY[0], LEGACY[3], MODERN] {
+        let mut connection = server.connect(&good);
+        if version != MODERN {
+            connection.initialize(version);
+        }
+        let (mut seen, mut cursor, mut pages) = (BTreeSet::new(), Value::Null, 0);
+        while pages == 0 || !cursor.is_null() {
+            let arguments = json!({"session_id": "crowd", "limit": 5000, "cursor": cursor});
+            let answer = connection.ask("tools/call", json!({"name": "get_session_status", "arguments": arguments}));
+            assert!(answer.text().len() < LARGEST, "{version}: {} bytes", answer.text().len());
+            let result = answer.message()["result"].take();
+            let text = || serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+            let report: Value = result.get("structuredContent").cloned().unwrap_or_else(text);
+            let ids = report["agents"].as_array().unwrap().iter().map(|agent| agent["agent_id"].to_string());
+            seen.extend(ids);
+            cursor = report["next_cursor"].clone();
+            pages += 1;
+        }
+        assert!(seen.len() == 1500 && pages > 1, "{version}: {} agents on {pages} pages", seen.len());
+        let read = connection.ask("resources/read", json!({"uri": "headcount://session/crowd"}));
+        assert!(read.text().len() < LARGEST, "{version}: {} bytes", read.text().len());
+        let read = read.message()["result"]["contents"][0]["text"].take();
+        let report: Value = serde_json::from_str(read.as_str().unwrap()).unwrap();
+        assert_eq!((&report["truncated"], &report["agent_count"]), (&json!(true), &json!(1500)), "{version}");
+    }
 }
 
 #[test]

@@ -2,17 +2,20 @@
 
 use crate::http_client::{Server, token};
 use crate::mcp_client::LEGACY;
+use crate::tidy::sources;
 use crate::world::{NO_PID, World, until};
 use headcount::auth::{NewToken, Scope, create_token};
 use headcount::clock::SystemClock;
 use headcount::store::Store;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-const ALL: [&str; 4] = ["status:read", "roster:write", "clients:read", "grants:revoke"];
+/// All scopes.
+pub const ALL: [&str; 4] = ["status:read", "roster:write", "clients:read", "grants:revoke"];
 
 /// A token of another user's, who may do everything.
-fn strangers(world: &World) -> String {
+pub fn strangers(world: &World) -> String {
     let new = NewToken {
         user_id: "somebody-else".into(),
         name: "stranger".into(),
@@ -82,6 +85,27 @@ fn what_belongs_to_somebody_else_is_not_there() {
     assert_eq!(streams[0].event(), None);
 }
 
+/// Addresses that need no scope: no token at all, or one for what is asked there.
+const FREE: [&str; 3] = ["/healthz", "/readyz", "/mcp"];
+
+/// The addresses that the server knows, as its source has them.
+fn routes() -> BTreeSet<String> {
+    let route = regex::Regex::new(r#"\.route\(\s*"([^"]+)""#).unwrap();
+    let mut found = BTreeSet::new();
+    for source in sources() {
+        found.extend(route.captures_iter(&source.text).map(|found| found[1].to_owned()));
+    }
+    assert!(found.len() > FREE.len());
+    found
+}
+
+/// Whether an address is one of this route.
+fn is_at(path: &str, route: &str) -> bool {
+    let mut parts = path.split('/');
+    route.split('/').all(|wanted| parts.next().is_some_and(|part| part == wanted || wanted.starts_with('{')))
+        && parts.next().is_none()
+}
+
 #[test]
 fn each_thing_needs_its_scope() {
     let world = World::new();
@@ -104,13 +128,22 @@ fn each_thing_needs_its_scope() {
         ("register_agent", json!({"session_id": "depot", "agent_name": "a"}), "roster:write"),
         ("unregister_agent", json!({"session_id": "depot", "agent_name": "a"}), "roster:write"),
     ];
+    // Nothing is there that is not in these tables.
+    let listed = server.connect(&server_tokens[0].1).ask("tools/list", json!({})).message()["result"]["tools"].take();
+    let names: BTreeSet<&str> = listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, tools.iter().map(|(tool, ..)| *tool).collect());
+    let asked = |route: &String| rest.iter().any(|(_, path, _)| is_at(path, route)) || FREE.contains(&route.as_str());
+    assert_eq!(routes().into_iter().filter(|route| !asked(route)).collect::<Vec<_>>(), Vec::<String>::new());
     for (has, token) in &server_tokens {
         let mut connection = server.connect(token);
         for (method, path, needs) in rest {
             let answer = connection.request(method, path, &[], b"");
             assert_eq!(answer.status == 403, needs != *has, "{method} {path} with {has}: {}", answer.text());
             if needs != *has {
-                let named = format!(r#"error="insufficient_scope", scope="{needs}""#);
+                // What it has and what it needs beside that, in the order in which scopes are listed.
+                let all = ["status:read", "roster:write", "clients:read", "grants:revoke"];
+                let wanted: Vec<&str> = all.into_iter().filter(|scope| scope == has || *scope == needs).collect();
+                let named = format!(r#"error="insufficient_scope", scope="{}""#, wanted.join(" "));
                 assert!(answer.header("www-authenticate").contains(&named), "{answer:#?}");
             }
         }
@@ -123,10 +156,15 @@ fn each_thing_needs_its_scope() {
                 assert!(answer.status == 200 || answer.header("www-authenticate").contains(needs), "{answer:#?}");
             }
         }
-        let looks = [("resources/list", json!({})), ("resources/read", json!({"uri": "headcount://session/shop"}))];
-        for (method, params) in looks {
+        let uri = json!({"uri": "headcount://session/shop"});
+        for (method, params) in [("resources/list", json!({})), ("resources/read", uri.clone())] {
             assert_eq!(connection.ask(method, params).status == 403, *has != "status:read", "{method} with {has}");
         }
+        assert_eq!(old.ask("resources/subscribe", uri).status == 403, *has != "status:read", "subscribe with {has}");
+        let mut listens = server.connect(token);
+        let filter = json!({"notifications": {"resourceSubscriptions": ["headcount://session/shop"]}});
+        listens.send_message("subscriptions/listen", filter);
+        assert_eq!(listens.head().status == 403, *has != "status:read", "listen with {has}");
         assert_eq!(connection.ask("tools/list", json!({})).status, 200, "what there is may be known");
     }
 }

@@ -67,6 +67,7 @@ fn sessions_are_listed_and_read_as_resources() {
             let error = client.ask("resources/read", json!({"uri": uri}))["error"].take();
             let code = if version == MODERN { -32602 } else { -32002 };
             assert!(error["code"] == code && error["message"].as_str().unwrap().contains(said), "{version}: {error:#}");
+            assert_eq!(error["data"]["uri"], uri, "{version}");
         }
         client.close(crate::world::PATIENCE);
         let log = std::fs::read_to_string(world.state().join("audit.jsonl")).unwrap();

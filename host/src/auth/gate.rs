@@ -1,9 +1,10 @@
 //! Who is let in.
 
+use super::issuer::Issuers;
 use super::watch::Watch;
 use super::{Scope, Scopes, Token};
 use crate::clock::Clock;
-use crate::store::grants::{Grant, GrantEnd};
+use crate::store::grants::{Grant, GrantEnd, Shown};
 use crate::store::{Store, StoreError};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -28,14 +29,14 @@ impl Principal {
     }
 }
 
-impl From<&Grant> for Principal {
-    fn from(grant: &Grant) -> Self {
-        Self {
-            user_id: grant.user_id.clone(),
-            grant_id: grant.id.clone(),
-            client_id: grant.client_id.clone(),
-            scopes: Scopes::of_text(&grant.scopes),
-        }
+impl From<Shown> for Principal {
+    fn from(Shown { grant, scopes, .. }: Shown) -> Self {
+        let granted = Scopes::of_text(&grant.scopes);
+        let scopes = match scopes {
+            None => granted,
+            Some(narrowed) => Scopes::of_text(&narrowed).iter().filter(|scope| granted.permit(*scope)).collect(),
+        };
+        Self { user_id: grant.user_id, grant_id: grant.id, client_id: grant.client_id, scopes }
     }
 }
 
@@ -48,7 +49,13 @@ pub enum Denied {
     /// It is none that was given out.
     #[error("the token is not valid")]
     Invalid,
-    /// The grant's time is over.
+    /// It is another issuer's, and not one that lets in here.
+    #[error("the token is not valid: {0}")]
+    Refused(&'static str),
+    /// It is a good one of another issuer's, for somebody who is nobody here.
+    #[error("the token's user is not known here")]
+    Stranger,
+    /// The time of the token, or of its grant, is over.
     #[error("the token has expired")]
     Expired,
     /// The grant was revoked.
@@ -67,6 +74,8 @@ pub struct Admitted {
     /// Cancelled as soon as the grant has ended: what still goes on under it then has to end, too. Others that were let in
     /// under the same grant have tokens of their own.
     pub ended: CancellationToken,
+    /// The resource that its token is for (RFC 8707): nothing else may be reached by it. `None`: every server of the user's.
+    pub resource: Option<String>,
 }
 
 /// Lets those in who show a grant that is alive.
@@ -75,6 +84,7 @@ pub struct Gate {
     reader: Arc<Store>,
     clock: Arc<dyn Clock>,
     watch: Watch,
+    issuers: Issuers,
 }
 
 impl Gate {
@@ -83,30 +93,65 @@ impl Gate {
         // Others write through `store`, and a request must not wait for them.
         let reader = Arc::new(store.another());
         let watch = Watch::new(Arc::clone(&reader), Arc::clone(&clock));
-        Self { store, reader, clock, watch }
+        let issuers = Issuers::new(&[], Arc::clone(&clock));
+        Self { store, reader, clock, watch, issuers }
+    }
+
+    /// The same, to which tokens of these issuers open too.
+    #[must_use]
+    pub fn trusting(self, issuers: Issuers) -> Self {
+        Self { issuers, ..self }
+    }
+
+    /// The issuers whose tokens open it, beside this machine's own.
+    pub fn issuers(&self) -> &Issuers {
+        &self.issuers
     }
 
     /// Lets in who shows this token: the credentials of `Authorization: Bearer` alone, without the word before. That the grant
     /// is alive is read anew each time, so that one that was revoked before this is called lets nobody in.
     ///
     /// # Errors
-    /// Who shows none that is alive, and all while the database cannot be read.
-    // It waits for nothing but a look at the database, of some microseconds: moving that to another thread would take longer.
-    #[expect(clippy::unused_async, reason = "other ways to show a grant have to ask somebody")]
+    /// Who shows none that is alive, and all while that cannot be told.
     pub async fn admit(&self, bearer: Option<&str>) -> Result<Admitted, Denied> {
-        let token = Token::parse(bearer.ok_or(Denied::Missing)?).ok_or(Denied::Invalid)?;
+        let bearer = bearer.ok_or(Denied::Missing)?;
+        let mut shown = match Token::parse(bearer) {
+            // It waits for nothing but a look at the database, of some microseconds: moving that to another thread would take
+            // longer.
+            Some(token) => self.reader.grant_of(&token.digest()).map_err(cannot_tell)?.ok_or(Denied::Invalid)?,
+            None if self.issuers.is_empty() => return Err(Denied::Invalid),
+            None => {
+                let verified = self.issuers.verify(bearer).await?;
+                let grant = self.taken_up(&verified.grant).await?;
+                // Of several tokens for one grant each permits what it says itself.
+                Shown { grant, expires_at_ms: None, scopes: Some(verified.scopes.to_string()), resource: None }
+            }
+        };
         let now = self.clock.now();
-        let grant = self.reader.grant_of(&token.digest()).map_err(cannot_tell)?.ok_or(Denied::Invalid)?;
-        match grant.ended(now.unix_ms) {
+        match shown.grant.ended(now.unix_ms) {
             Some((_, GrantEnd::Expired)) => return Err(Denied::Expired),
             Some((_, GrantEnd::Revoked)) => return Err(Denied::Revoked),
+            None if shown.expires_at_ms.is_some_and(|at| at <= now.unix_ms) => return Err(Denied::Expired),
             None => {}
         }
-        let watched = self.watch.over(&grant, now).map_err(|error| Denied::Unavailable(error.to_string()))?;
+        let watched = self.watch.over(&shown.grant, now).map_err(|error| Denied::Unavailable(error.to_string()))?;
         if watched.note_use {
-            self.note_use(grant.id.clone(), now.unix_ms);
+            self.note_use(shown.grant.id.clone(), now.unix_ms);
         }
-        Ok(Admitted { principal: Principal::from(&grant), ended: watched.ended })
+        let resource = shown.resource.take();
+        Ok(Admitted { principal: Principal::from(shown), ended: watched.ended, resource })
+    }
+
+    /// A grant that an issuer has given, as it is in the ledger: there since it was first shown, so that it can be revoked here,
+    /// and known to hold for as long and permit as much as any of its tokens.
+    async fn taken_up(&self, given: &Grant) -> Result<Grant, Denied> {
+        let known = self.reader.grant(&given.id).map_err(cannot_tell)?;
+        if let Some(known) = known.filter(|known| known.covers(given)) {
+            return Ok(known);
+        }
+        let (store, given) = (Arc::clone(&self.store), given.clone());
+        let taken_up = tokio::task::spawn_blocking(move || store.take_up_grant(&given)).await;
+        taken_up.map_err(|error| Denied::Unavailable(error.to_string()))?.map_err(cannot_tell)
     }
 
     /// Writes down that a grant was used, without keeping the request waiting.

@@ -7,6 +7,7 @@ use crate::names::{BadName, line};
 use crate::store::grants::Grant;
 use crate::store::{Store, StoreError};
 use crate::text::clean;
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// What the id of a grant begins with.
@@ -101,10 +102,30 @@ pub fn create_token(store: &Store, clock: &dyn Clock, new: NewToken) -> Result<(
 }
 
 /// An id that no grant has.
-fn new_id() -> Result<String, getrandom::Error> {
+pub(super) fn new_id() -> Result<String, getrandom::Error> {
+    random_id(PREFIX)
+}
+
+/// An id that nothing else has.
+pub(super) fn random_id(prefix: &str) -> Result<String, getrandom::Error> {
     let mut bytes = [0; 10];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().fold(PREFIX.to_owned(), |id, byte| id + &format!("{byte:02x}")))
+    Ok(hexadecimal(prefix, &bytes))
+}
+
+/// The id of a grant that somebody else has given: of one that is named by just these words.
+pub(super) fn id_of(words: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for word in words {
+        // With its length, lest words that lie side by side be taken for others.
+        digest.update((word.len() as u64).to_be_bytes());
+        digest.update(word);
+    }
+    hexadecimal(PREFIX, &digest.finalize()[..16])
+}
+
+fn hexadecimal(prefix: &str, bytes: &[u8]) -> String {
+    bytes.iter().fold(prefix.to_owned(), |id, byte| id + &format!("{byte:02x}"))
 }
 
 /// The grants of a user, the newest first: those that are alive, or `all`.

@@ -1,14 +1,29 @@
-//! Tokens: `hct_` and 48 letters, which are 32 random bytes and a checksum over them. Scanners for secrets know one by its
-//! beginning, and one that was mistyped is refused without anybody being asked.
+//! Secrets that are handed out: a prefix and 48 letters, which are 32 random bytes and a checksum over them. Scanners for
+//! secrets know one by its beginning, and one that was mistyped is refused without anybody being asked.
 
 use crate::store::grants::Digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::marker::PhantomData;
 
-/// What a token begins with.
-const PREFIX: &str = "hct_";
+/// What a secret is for. Each kind has a beginning of its own, so that none is ever taken for another.
+pub trait Kind {
+    /// What a secret of this kind begins with.
+    const PREFIX: &'static str;
+}
+
+/// Lets somebody in: a token of the user's own, or an access token of OAuth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {}
+
+impl Kind for Access {
+    const PREFIX: &'static str = "hct_";
+}
+
+/// A token: it lets in who shows it.
+pub type Token = Secret<Access>;
 
 /// So many random bytes are in one.
 const SECRET: usize = 32;
@@ -16,11 +31,11 @@ const SECRET: usize = 32;
 /// So many bytes are in one, with the checksum. Being a multiple of three, they are letters without any rest.
 const ALL: usize = SECRET + 4;
 
-/// A token, which is a secret: it shows itself to nobody but who calls [`Token::reveal`].
+/// A secret: it shows itself to nobody but who calls [`Secret::reveal`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct Secret<K>(String, PhantomData<K>);
 
-impl Token {
+impl<K: Kind> Secret<K> {
     /// A new one.
     ///
     /// # Errors
@@ -30,20 +45,21 @@ impl Token {
         let (secret, sum) = bytes.split_at_mut(SECRET);
         getrandom::fill(secret)?;
         sum.copy_from_slice(&crc32fast::hash(secret).to_be_bytes());
-        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+        Ok(Self(format!("{}{}", K::PREFIX, URL_SAFE_NO_PAD.encode(bytes)), PhantomData))
     }
 
-    /// The token that a text is; `None`: it is none that was ever given out.
+    /// The secret that a text is; `None`: it is none of this kind that was ever given out.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; ALL];
-        // A longer one does not fit, and letters that stand for no bytes are refused: each token has one spelling.
-        let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
+        // A longer one does not fit, and letters that stand for no bytes are refused: each secret has one spelling.
+        let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(K::PREFIX)?, &mut bytes).ok()?;
         let (secret, sum) = bytes.split_at(SECRET);
-        (length == ALL && sum == crc32fast::hash(secret).to_be_bytes()).then(|| Self(text.to_owned()))
+        let is_one = length == ALL && sum == crc32fast::hash(secret).to_be_bytes();
+        is_one.then(|| Self(text.to_owned(), PhantomData))
     }
 
     /// What is kept of it, and what it is found by. How long a search takes tells at most how a digest begins, and from
-    /// there no way leads to a token.
+    /// there no way leads to a secret.
     pub fn digest(&self) -> Digest {
         Sha256::digest(&self.0).into()
     }
@@ -54,9 +70,9 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl<K: Kind> fmt::Debug for Secret<K> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{PREFIX}…")
+        write!(to, "{}…", K::PREFIX)
     }
 }
 
@@ -76,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_digest_is_what_anybody_computes() {
-        let token = Token("hct_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh-RJn6K".into());
+        let token = Token::parse("hct_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh-RJn6K").unwrap();
         let hex: String = token.digest().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(Token::parse(token.reveal()), Some(token));
         assert_eq!(hex, "2cc37a44afe6099f921855a14212d4cc5edb6e4dc9548e43b27c3a0d65581796");

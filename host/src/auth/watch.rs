@@ -56,6 +56,8 @@ impl Watch {
     pub fn over(&self, grant: &Grant, now: Moment) -> io::Result<LetIn> {
         let mut grants = lock(&self.grants);
         if let Some(watched) = grants.get_mut(&grant.id) {
+            // Refreshing puts it off, and nothing brings it nearer.
+            watched.expires_at_ms = watched.expires_at_ms.max(grant.expires_at_ms);
             let note_use = now.steady.saturating_sub(watched.noted) >= NOTE_USE;
             if note_use {
                 watched.noted = now.steady;

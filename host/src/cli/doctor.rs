@@ -7,10 +7,15 @@ use crate::judge::{Evaluation, Outcome};
 use crate::observe::records::hooks::meaning::KINDS;
 use crate::report;
 use crate::setup::{Rosters, Setup};
+use crate::upstream::{self, Reach, UpstreamRow};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long an upstream server is waited for.
+const UPSTREAM_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -40,6 +45,7 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     findings.extend(processes(setup));
     findings.extend(sources(setup)?);
     findings.extend(policies(setup)?);
+    findings.extend(upstreams(setup)?);
     findings.push(state(setup));
     findings.push(registry(setup));
     let all_well = findings.iter().all(|f| f.works);
@@ -150,6 +156,30 @@ fn policies(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
         name: p.name,
     };
     Ok(setup.judge()()?.try_out().policies.into_iter().map(finding).collect())
+}
+
+/// Connects to each upstream server.
+fn upstreams(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
+    let configured = &setup.config().upstreams;
+    if configured.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let seen = runtime.block_on(upstream::look(configured, &setup.clock, UPSTREAM_PATIENCE));
+    let finding = |row: UpstreamRow| Finding {
+        part: "upstream",
+        works: row.state == Reach::Ready,
+        detail: match (&row.about, row.tools, row.last_error) {
+            (_, _, Some(error)) => error,
+            (Some(about), Some(tools), None) => {
+                let server = about.server.as_deref().unwrap_or("a server without a name");
+                format!("{server}, protocol {}, {tools} tools", about.protocol)
+            }
+            _ => "nothing is known of it".to_owned(),
+        },
+        name: row.name,
+    };
+    Ok(seen.upstreams.into_iter().map(finding).collect())
 }
 
 fn state(setup: &Setup) -> Finding {

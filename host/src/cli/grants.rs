@@ -2,16 +2,22 @@
 
 use super::printer;
 use super::table::{header, plain};
+use crate::auth::oauth::{self, RequestRow};
 use crate::auth::{self, GrantRow, Grants};
 use crate::report::word;
 use crate::setup::Setup;
 use comfy_table::Cell;
+use std::collections::HashSet;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Lists who may use your servers, whatever way that was granted
     List(ListArgs),
+    /// Lists the clients that ask for access and wait for your consent, with the code for each
+    Requests(RequestsArgs),
     /// Ends a grant at once: its clients are cut off in every server that runs
     Revoke {
         /// Its id, as `grants list` shows it
@@ -29,9 +35,23 @@ pub struct ListArgs {
     json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct RequestsArgs {
+    /// Go on, and say each that comes, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON (schema headcount.grant_requests/1)
+    #[arg(long, conflicts_with = "watch")]
+    json: bool,
+}
+
+/// How often is looked for further requests.
+const LOOK: Duration = Duration::from_millis(500);
+
 pub fn run(setup: &Setup, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(args) => list(setup, args, |_| true),
+        Command::Requests(args) => requests(setup, args),
         Command::Revoke { id } => {
             let revoked = auth::revoke(&setup.store, &*setup.clock, &setup.user, id)?;
             let grant = revoked
@@ -58,6 +78,51 @@ pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) 
         printer::line(&table(&found))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists who waits for consent.
+fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
+    let look = || oauth::requests(&setup.store, &*setup.clock);
+    if args.watch {
+        let mut said: HashSet<String> = HashSet::new();
+        loop {
+            for asked in look()?.requests {
+                if said.insert(asked.request.clone()) {
+                    printer::line(&sentence(&asked))?;
+                }
+            }
+            thread::sleep(LOOK);
+        }
+    }
+    let found = look()?;
+    if args.json {
+        printer::json(&found)?;
+    } else if found.requests.is_empty() {
+        printer::line("Nobody waits for your consent.")?;
+    } else {
+        let mut table = plain();
+        table.set_header(header(&["REQUEST", "CODE", "CLIENT", "ANSWER GOES TO", "SCOPES", "UNTIL"]));
+        for asked in &found.requests {
+            table.add_row(vec![
+                Cell::new(&asked.request),
+                Cell::new(&asked.code),
+                Cell::new(asked.client_name.as_deref().unwrap_or(&asked.client_id)),
+                Cell::new(&asked.redirect_host),
+                Cell::new(asked.scopes.join(" ")),
+                Cell::new(&asked.expires_at),
+            ]);
+        }
+        printer::line(&table.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A request in one line.
+pub fn sentence(asked: &RequestRow) -> String {
+    let name = asked.client_name.as_deref().unwrap_or("a client");
+    let of = asked.client_host.as_deref().map(|host| format!(" of {host}")).unwrap_or_default();
+    let (host, scopes) = (&asked.redirect_host, asked.scopes.join(" "));
+    format!("{name}{of} (answers go to {host}) asks for {scopes}: type {} to consent to {}", asked.code, asked.request)
 }
 
 /// The grants, a line each.

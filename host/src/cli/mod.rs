@@ -18,6 +18,7 @@ mod stand_in;
 mod status;
 mod table;
 mod token;
+mod upstream;
 mod wait;
 mod work;
 
@@ -68,6 +69,9 @@ enum Command {
     /// Makes, lists or ends tokens to use your servers with
     #[command(subcommand)]
     Token(token::Command),
+    /// Asks MCP servers that headcount is a client of
+    #[command(subcommand)]
+    Upstream(upstream::Command),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
     Demo(demo::Args),
     /// Says what can be seen on this machine, what not, and what would help
@@ -104,6 +108,8 @@ struct Own {
 enum OwnCommand {
     /// Behaves like an agent of some kind, for `demo` and tests
     StandIn(stand_in::Args),
+    /// Is an MCP server that misbehaves, for tests
+    StandInServer(stand_in::ServerArgs),
     /// Compiles a policy from stdin into the cache, within limits
     CompilePolicy(compile_policy::Args),
     /// Keeps an agent for `run`
@@ -148,6 +154,7 @@ impl Invocation {
             Typed::ByUser(cli) => cli.run(),
             Typed::ByUs(own) => match own.command {
                 OwnCommand::StandIn(args) => stand_in::run(&args),
+                OwnCommand::StandInServer(args) => stand_in::serve(args),
                 OwnCommand::CompilePolicy(args) => Ok(compile_policy::run(args)),
                 OwnCommand::Keep(args) => run::keep(args),
                 OwnCommand::Stage(args) => run::stage(&args),
@@ -168,6 +175,7 @@ impl Cli {
             Command::Clients(args) => clients::run(&setup()?, &args),
             Command::Grants(command) => grants::run(&setup()?, &command),
             Command::Token(command) => token::run(&setup()?, command),
+            Command::Upstream(command) => upstream::run(&setup()?, command),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),

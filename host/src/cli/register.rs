@@ -3,7 +3,7 @@
 use super::printer;
 use crate::names::{self, AgentName, BadName, SessionId};
 use crate::observe::processes::{ProcessId, may_live};
-use crate::registering::{self, Declaration};
+use crate::registering::{self, Declaration, Declarer};
 use crate::setup::Setup;
 use crate::store::runs::RunRecord;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
             .map(|path| path.display().to_string()),
         registered_by: "headcount register".into(),
     };
-    let done = registering::register(setup, &[], declaration)?;
+    let done = registering::register(setup, &[], &Declarer::of(setup), declaration)?;
     if args.json {
         printer::json(&done.registered)?;
     } else {
@@ -78,7 +78,7 @@ pub fn register(setup: &Setup, args: RegisterArgs) -> anyhow::Result<ExitCode> {
 
 pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCode> {
     let kept = kept(setup)?;
-    let done = registering::unregister(setup, &[], &args.session, &args.name)?;
+    let done = registering::unregister(setup, &[], &Declarer::of(setup), &args.session, &args.name)?;
     if let Some(missing) = done.missing {
         anyhow::bail!("{missing}");
     }

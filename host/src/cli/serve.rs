@@ -1,8 +1,9 @@
 //! `headcount serve`: MCP over stdin and stdout, or over HTTP.
 
-use crate::auth::Gate;
-use crate::http::{self, Doors, TlsFiles};
-use crate::mcp;
+use super::grants::sentence;
+use crate::auth::oauth::RequestRow;
+use crate::http::{self, Doors, Tell, TlsFiles};
+use crate::mcp::{self, http::Endpoint};
 use crate::setup::{Rosters, Setup};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -56,7 +57,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         // Once before anybody is answered; what was compiled is kept for the second time.
         setup.judge()()?;
     }
-    let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
+    let gate = setup.gate();
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if over_http {
@@ -69,7 +70,9 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
             origins: args.allow_origin,
         };
         let opened = |place: &str| anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1");
-        runtime.block_on(http::serve(service, Gate::open(store, clock), doors, opened))?;
+        let endpoint = Endpoint::new(Arc::new(service));
+        let tell = Tell { opened, asked: Box::new(asked) };
+        runtime.block_on(http::serve(endpoint, gate, doors, tell))?;
         // What is still under way goes, and with it the last who hold the ledger and the audit log: then these are complete.
         runtime.shutdown_timeout(END);
     } else {
@@ -78,6 +81,13 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         runtime.shutdown_background();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the code that consents to a request, where a person sees it and no file keeps it.
+fn asked(request: &RequestRow) {
+    if std::io::stderr().is_terminal() {
+        anstream::eprintln!("{}", sentence(request));
+    }
 }
 
 /// An origin as browsers write it (RFC 6454). What they would never send would only seem to let somebody in.

@@ -1,9 +1,10 @@
 //! One server's side of the ledger: what its clients do is gathered, and written down by a thread of its own, so that no call
 //! waits for the disk. At most a second of it is lost when the server is killed.
 
+use super::forgetting::Forgetting;
 use crate::clock::Clock;
-use crate::store::clients::{Activity, Client, End, EndReason};
-use crate::store::lease::{self, Lease};
+use crate::store::clients::{Activity, Client, End, EndReason, NewClient};
+use crate::store::lease::Lease;
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,25 +22,6 @@ const MOST_WAITING: usize = 10_000;
 /// What is kept of a client's own words, in characters.
 pub const LONGEST: usize = 128;
 
-/// A client that has just connected.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct NewClient {
-    /// Whose client it is.
-    pub user_id: String,
-    /// The grant that it works under.
-    pub grant_id: Option<String>,
-    /// Its OAuth client id.
-    pub client_id: Option<String>,
-    /// What it calls itself.
-    pub name: Option<String>,
-    /// Which version it says it is.
-    pub version: Option<String>,
-    /// The revision of the protocol that it speaks.
-    pub protocol: String,
-    /// Which way it came.
-    pub transport: &'static str,
-}
-
 /// Why a client cannot be taken up.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -56,10 +38,16 @@ pub struct Ledger {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     state: PathBuf,
-    keep: Duration,
     own: Mutex<Own>,
-    told: Option<Sender<(String, Activity)>>,
+    told: Option<Told>,
     writer: Option<JoinHandle<()>>,
+}
+
+/// The way to the writer.
+struct Told {
+    activities: Sender<(String, Activity)>,
+    /// Goes last: who hears that it has gone has heard everything.
+    _open: Sender<()>,
 }
 
 /// What is this server's own: made with its first client.
@@ -70,16 +58,20 @@ struct Own {
 }
 
 impl Ledger {
-    /// The ledger in the state directory `state`, whose database is `store`. What has ended is remembered for `keep`.
+    /// The ledger in the state directory `state`, whose database is `store`. Clients and grants that have ended are remembered
+    /// for `keep`.
     ///
     /// # Errors
     /// When no thread can be started.
     pub fn open(store: Arc<Store>, clock: Arc<dyn Clock>, state: PathBuf, keep: Duration) -> std::io::Result<Self> {
-        let (told, activities) = mpsc::channel();
+        let (activities, heard) = mpsc::channel();
+        let (open, is_open) = mpsc::channel();
         let (into, with) = (Arc::clone(&store), Arc::clone(&clock));
-        let run = move || write(&into, &activities, &*with);
+        let forgets = Forgetting::new(state.clone(), keep);
+        let run = move || write(&into, &Heard { activities: heard, is_open }, &*with, forgets);
         let writer = thread::Builder::new().name("clients".to_owned()).spawn(run)?;
-        Ok(Self { store, clock, state, keep, own: Mutex::default(), told: Some(told), writer: Some(writer) })
+        let told = Some(Told { activities, _open: open });
+        Ok(Self { store, clock, state, own: Mutex::default(), told, writer: Some(writer) })
     }
 
     /// Takes up a client, and returns its id. It is on disk then.
@@ -87,30 +79,21 @@ impl Ledger {
     /// # Errors
     /// When it cannot be written down.
     pub fn record(&self, new: NewClient) -> Result<String, LedgerError> {
-        let living = lease::living(&self.state)?;
         let now_ms = self.clock.now().unix_ms;
         let (server, nth) = self.next()?;
         let own_word =
             |text: Option<String>| text.map(|text| crate::text::clean(&text).chars().take(LONGEST).collect());
         let client = Client {
             id: format!("{server}-{nth}"),
-            server: server.clone(),
-            user_id: new.user_id,
-            grant_id: new.grant_id,
-            client_id: new.client_id,
-            name: own_word(new.name),
-            version: own_word(new.version),
-            protocol: new.protocol,
-            transport: new.transport.to_owned(),
+            server,
+            who: NewClient { name: own_word(new.name), version: own_word(new.version), ..new },
             connected_at_ms: now_ms,
             last_activity_at_ms: now_ms,
             ended: None,
             calls: BTreeMap::new(),
             agents_registered: 0,
         };
-        let living = living.into_iter().chain([server]).collect();
-        let oldest_ms = now_ms.saturating_sub(u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX));
-        self.store.record_client(&client, &living, oldest_ms)?;
+        self.store.record_client(&client)?;
         Ok(client.id)
     }
 
@@ -141,7 +124,7 @@ impl Ledger {
     fn tell(&self, id: &str, activity: Activity) {
         if let Some(told) = &self.told {
             // Without a writer there is nobody to tell; it has said why.
-            let _ = told.send((id.to_owned(), activity));
+            let _ = told.activities.send((id.to_owned(), activity));
         }
     }
 }
@@ -159,15 +142,22 @@ impl Drop for Ledger {
 /// What clients have done and is not written down yet, by their ids.
 type Gathered = BTreeMap<String, Activity>;
 
+/// The writer's end of the way to it.
+struct Heard {
+    activities: Receiver<(String, Activity)>,
+    is_open: Receiver<()>,
+}
+
 /// The writer: it ends when nobody can tell it anything any more and all is written down.
-fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn Clock) {
+fn write(store: &Store, heard: &Heard, clock: &dyn Clock, mut forgets: Forgetting) {
     let mut gathered = Gathered::new();
     let mut is_open = true;
     while is_open {
-        is_open = gather(&mut gathered, activities, clock);
+        is_open = heard.gather(&mut gathered);
         if gathered.is_empty() {
             continue;
         }
+        forgets.turn(store, clock.now());
         match store.touch_clients(&gathered) {
             Ok(()) => gathered.clear(),
             Err(error) => {
@@ -181,26 +171,19 @@ fn write(store: &Store, activities: &Receiver<(String, Activity)>, clock: &dyn C
     }
 }
 
-/// Waits for an activity, and for those that come shortly after it. Returns whether more may come.
-fn gather(gathered: &mut Gathered, activities: &Receiver<(String, Activity)>, clock: &dyn Clock) -> bool {
-    let first = if gathered.is_empty() {
-        activities.recv().map_err(|_| RecvTimeoutError::Disconnected)
-    } else {
-        // The disk has refused what is there: it is tried again though nobody says anything.
-        activities.recv_timeout(GATHER)
-    };
-    match first {
-        Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
-        Err(RecvTimeoutError::Timeout) => return true,
-        Err(RecvTimeoutError::Disconnected) => return false,
-    }
-    let until = clock.now().steady + GATHER;
-    loop {
-        match activities.recv_timeout(until.saturating_sub(clock.now().steady)) {
-            Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
-            Err(RecvTimeoutError::Timeout) => return true,
-            Err(RecvTimeoutError::Disconnected) => return false,
+impl Heard {
+    /// Waits for an activity, unless the disk has refused what is there and it is to be tried again, and for those that come shortly
+    /// after it. They wake nobody: that would take longer than the call that tells of them. Returns whether more may come.
+    fn gather(&self, gathered: &mut Gathered) -> bool {
+        if gathered.is_empty() {
+            let Ok((id, activity)) = self.activities.recv() else { return false };
+            add(gathered.entry(id).or_default(), activity);
         }
+        let is_open = self.is_open.recv_timeout(GATHER) != Err(RecvTimeoutError::Disconnected);
+        for (id, activity) in self.activities.try_iter() {
+            add(gathered.entry(id).or_default(), activity);
+        }
+        is_open
     }
 }
 
@@ -218,8 +201,9 @@ fn add(sum: &mut Activity, one: Activity) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::clock::{ManualClock, SystemClock};
     use crate::store::clients::{Calls, Wanted, Which};
+    use crate::store::lease;
     use std::path::Path;
 
     fn ledger(state: &Path) -> Ledger {
@@ -233,7 +217,7 @@ mod tests {
             user_id: "ada".into(),
             name,
             protocol: "2025-11-25".into(),
-            transport: "stdio",
+            transport: "stdio".into(),
             ..NewClient::default()
         }
     }
@@ -248,13 +232,25 @@ mod tests {
         Store::at(state).clients(wanted, &lease::living(state).unwrap()).unwrap().clients
     }
 
+    /// Waits until so many calls are on disk.
+    fn until_written(state: &Path, calls: u64) {
+        let began = SystemClock::default();
+        while seen(state).iter().flat_map(|client| client.calls.values()).map(|calls| calls.all).sum::<u64>() < calls {
+            assert!(began.now().steady < Duration::from_secs(30));
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     #[test]
     fn a_client_is_seen_at_once_and_nothing_that_it_did_is_lost_at_the_end() {
         let state = tempfile::tempdir().unwrap();
         let ledger = ledger(state.path());
         let id = ledger.record(claude()).unwrap();
         let found = seen(state.path());
-        assert_eq!((found[0].id.as_str(), found[0].name.as_deref(), found[0].ended), (&*id, Some("claude-code"), None));
+        assert_eq!(
+            (found[0].id.as_str(), found[0].who.name.as_deref(), found[0].ended),
+            (&*id, Some("claude-code"), None)
+        );
         for _ in 0..300 {
             ledger.touch(&id, called("list_sessions"));
         }
@@ -276,6 +272,33 @@ mod tests {
         drop(ledger);
         let found = seen(state.path());
         assert!(found[0].last_activity_at_ms == connected && found[0].ended.is_some_and(|end| end.at_ms > connected));
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_loses_nobody_and_ends_nobody() {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::at(1_000_000));
+        let store = Arc::new(Store::at(state.path()));
+        let with: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let ledger = Ledger::open(store, with, state.path().to_owned(), Duration::from_secs(100)).unwrap();
+        let one = ledger.record(claude()).unwrap();
+        clock.set(1000);
+        let other = ledger.record(claude()).unwrap();
+        ledger.touch(&one, called("a"));
+        clock.set(900_000_000);
+        ledger.touch(&other, called("a"));
+        clock.set(2000);
+        ledger.touch(&other, called("a"));
+        until_written(state.path(), 3);
+        let found = seen(state.path());
+        let times: Vec<_> = found.iter().map(|c| (c.id.clone(), c.connected_at_ms, c.last_activity_at_ms)).collect();
+        assert_eq!(times, [(one.clone(), 1_000_000, 1_000_000), (other, 1000, 900_000_000)]);
+        assert!(found.iter().all(|client| client.ended.is_none()));
+        // It has ended before it was there, as far as clocks tell.
+        ledger.end(&one, EndReason::Closed);
+        drop(ledger);
+        let end = seen(state.path())[0].ended.unwrap();
+        assert_eq!((end.at_ms, end.reason), (2000, EndReason::Closed));
     }
 
     #[test]

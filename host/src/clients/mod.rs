@@ -4,10 +4,12 @@
 //! Whether a client has ended is derived, not only told: a server that is killed ends nothing, so each server has a lease for
 //! as long as it lives, and what it has not ended is over with it. So is, with its grant, what worked under one.
 
+mod forgetting;
 mod ledger;
 mod list;
 mod view;
 
-pub use ledger::{LONGEST, Ledger, LedgerError, NewClient};
+pub use crate::store::clients::NewClient;
+pub use ledger::{LONGEST, Ledger, LedgerError};
 pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, list, one};
 pub use view::{ClientRow, Clients};

@@ -34,7 +34,7 @@ pub struct ClientRow {
     pub client_version: Option<String>,
     /// The revision of the protocol that it speaks.
     pub protocol: String,
-    /// `stdio`.
+    /// `stdio` or `http`.
     pub transport: String,
     /// RFC 3339 in UTC.
     pub connected_at: String,
@@ -52,7 +52,7 @@ pub struct ClientRow {
     pub ended: bool,
     /// When, RFC 3339 in UTC.
     pub ended_at: Option<String>,
-    /// `closed` by the client, `server_stopped`, `grant_revoked` or `grant_expired`.
+    /// `closed` by the client, `idle`, `server_stopped`, `grant_revoked` or `grant_expired`.
     pub ended_reason: Option<&'static str>,
 }
 
@@ -66,15 +66,16 @@ pub fn clients(page: &Page) -> Clients {
 }
 
 fn row(client: &Client) -> ClientRow {
+    let who = &client.who;
     ClientRow {
         id: client.id.clone(),
-        user_id: client.user_id.clone(),
-        grant_id: client.grant_id.clone(),
-        client_id: client.client_id.clone(),
-        client_name: client.name.clone(),
-        client_version: client.version.clone(),
-        protocol: client.protocol.clone(),
-        transport: client.transport.clone(),
+        user_id: who.user_id.clone(),
+        grant_id: who.grant_id.clone(),
+        client_id: who.client_id.clone(),
+        client_name: who.name.clone(),
+        client_version: who.version.clone(),
+        protocol: who.protocol.clone(),
+        transport: who.transport.clone(),
         connected_at: time(client.connected_at_ms),
         last_activity_at: time(client.last_activity_at_ms),
         tool_calls: client.calls.values().map(|calls| calls.all).sum(),

@@ -1,10 +1,12 @@
 //! Puts the layers together: defaults, the file, the environment, the command line's flags; each wins over those before it.
 
+use super::auth::Issuer;
 use super::environment::{CONFIG, Environment, absolute, config_dir};
 use super::layers::{Flag, defaults};
 use super::problem::{Origins, Problems};
 use super::toml::{parse, typed};
 use super::types::Config;
+use super::upstreams;
 use crate::files::read_small_text;
 use schemars::{Schema, schema_for};
 use std::io;
@@ -62,6 +64,10 @@ pub fn load(environment: &Environment, file: Option<&Path>, flags: &[Flag]) -> R
     document.overlay_flags(schema.as_value(), flags);
     let checked = typed::<Config>(document)?;
     let mut config = checked.value;
+    let problems = upstreams::problems(&config.upstreams, &checked.origins);
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
     let file = found.map(|(file, _)| file);
     if let Some(dir) = file.as_deref().and_then(Path::parent) {
         anchor(&mut config, dir, environment.home());
@@ -97,7 +103,9 @@ fn find(environment: &Environment, file: Option<&Path>) -> Result<Option<(PathBu
 fn anchor(config: &mut Config, dir: &Path, home: Option<&Path>) {
     let files = config.policies.iter_mut().filter(|policy| !policy.is_builtin());
     let policies = files.map(|policy| &mut policy.path);
-    for path in config.rosters.iter_mut().chain(policies) {
+    let tokens = config.upstreams.iter_mut().filter_map(|upstream| upstream.token_file.as_mut());
+    let keys = config.auth.issuers.iter_mut().filter_map(Issuer::jwks_file);
+    for path in config.rosters.iter_mut().chain(policies).chain(tokens).chain(keys) {
         *path = match (path.strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),
             _ => dir.join(&path),

@@ -4,7 +4,9 @@
 //! everything else here works from it. A key's way in: a layer (`toml` for the file, `layers` for variables and flags) puts it
 //! into one tree together with its origin, `check` compares the tree with the schema, and serde makes the types of it.
 
+mod access;
 mod as_text;
+mod auth;
 mod check;
 mod environment;
 mod layers;
@@ -19,8 +21,11 @@ mod span;
 mod tests;
 mod toml;
 mod types;
+mod upstreams;
 mod words;
 
+pub use access::Access;
+pub use auth::{Auth, Issuer, SigningAlgorithm};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
 pub use environment::{Dirs, Environment, NoDirectory, command_line, make_private, temp_dir};
@@ -32,4 +37,5 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
+pub use upstreams::{Handshake, Upstream, header, is_loopback};
 pub use words::nearest;

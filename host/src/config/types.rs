@@ -1,7 +1,10 @@
 //! The settings and their defaults. Their schema, made of these types, is what files and variables are checked against.
 
+use super::access::Access;
+use super::auth::Auth;
 use super::policies::{Limits, Policy};
 use super::span::Span;
+use super::upstreams::Upstream;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -28,8 +31,16 @@ pub struct Config {
     pub policies: Vec<Policy>,
     /// What each policy may use that has no limits of its own.
     pub limits: Limits,
+    /// MCP servers that headcount is a client of.
+    #[serde(rename = "upstream")]
+    #[schemars(extend("x-unique" = "name"))]
+    pub upstreams: Vec<Upstream>,
     /// The ledger of MCP clients.
     pub clients: Clients,
+    /// Who may use a server over HTTP.
+    pub auth: Auth,
+    /// Who of them may see sessions of others.
+    pub access: Vec<Access>,
     /// The audit log.
     pub audit: Audit,
     /// The decision log.
@@ -124,7 +135,8 @@ pub struct Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clients {
-    /// For how long clients that have ended are remembered, since they were heard last.
+    /// For how long clients and grants that have ended are remembered; a grant whose tokens others give out, at least until it
+    /// expires.
     pub keep: Span,
     /// A client over HTTP that was not heard for so long, and has no call or stream open, has ended (at least 1 s).
     #[schemars(extend("x-least" = "1s"))]

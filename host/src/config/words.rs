@@ -1,7 +1,9 @@
 //! What the checker says: what was wanted, what was found, and which word may have been meant.
 
+use super::auth::is_url;
 use super::size::Size;
 use super::span::Span;
+use crate::names::https_url;
 use serde_json::Value;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -97,6 +99,11 @@ pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
             let is_one = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
             let wanted = "wanted a SHA-256 of 64 hexadecimal digits, as `headcount policy check FILE` prints it";
             (!is_one).then(|| format!("{wanted}, found {}", quoted(text)))
+        }
+        Some("https-or-file") if !is_url(text) => None,
+        Some("https" | "https-or-file") => {
+            // What was found may hold a password.
+            https_url(text).err().map(|why| format!("wanted an https URL: {why}"))
         }
         Some("span") => amount_fault::<Span>(schema, text),
         Some("size") => amount_fault::<Size>(schema, text),

@@ -1,5 +1,6 @@
 //! The demonstration: a session of stand-in agents, and what there is to see on each of its lines.
 
+pub mod server;
 pub mod stand_in;
 
 use crate::names::{AgentName, BadName, SessionId};

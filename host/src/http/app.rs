@@ -3,9 +3,10 @@
 use super::auth::{admitted, meant_for_us, not_permitted};
 use super::cors;
 use super::doors::Doors;
+use super::oauth::{self, OAuth};
 use super::problem::Problem;
 use super::rest;
-use crate::auth::{Admitted, Gate};
+use crate::auth::{Admitted, Gate, Principal};
 use crate::mcp::Service;
 use crate::mcp::http::{Endpoint, Refusal};
 use axum::Router;
@@ -39,22 +40,23 @@ pub(super) struct App {
     pub gate: Gate,
     pub endpoint: Endpoint,
     bodies: Arc<Semaphore>,
+    oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
 impl App {
     /// What is served behind these doors.
-    pub fn new(service: Service, gate: Gate, doors: &Doors) -> Self {
+    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors, oauth: Option<OAuth>) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
         let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
-        let service = Arc::new(service);
         Self {
-            endpoint: Endpoint::new(Arc::clone(&service)),
-            service,
+            service: Arc::clone(endpoint.service()),
+            endpoint,
             gate,
             bodies: Arc::new(Semaphore::new(BODIES)),
+            oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
             origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
         }
@@ -64,6 +66,11 @@ impl App {
     pub fn is_ours(&self, host: &str) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         self.hosts.contains(&host)
+    }
+
+    /// Whether clients can ask for access here.
+    pub fn has_oauth(&self) -> bool {
+        self.oauth.is_some()
     }
 
     /// Whether web pages of this origin may send requests.
@@ -87,6 +94,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app), admitted));
     Router::new()
         .merge(rest::health())
+        .merge(oauth::router(app.oauth.clone()).with_state(()))
         .fallback_service(with_token.with_state(Arc::clone(&app)))
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
         .layer(from_fn_with_state(Arc::clone(&app), cors::shared))
@@ -107,7 +115,7 @@ async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitte
     };
     match app.endpoint.serve(&admitted, request, room).await {
         Ok(response) => response.map(Body::new),
-        Err(refusal) => problem(&refusal).into_response(),
+        Err(refusal) => problem(&admitted.principal, &refusal).into_response(),
     }
 }
 
@@ -139,10 +147,10 @@ fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(header::CONNECTION, "close")
 }
 
-fn problem(refusal: &Refusal) -> Problem {
+fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
     let problem = |status| Problem::new(status, refusal.to_string());
     match refusal {
-        Refusal::Scope(scope) => not_permitted(*scope),
+        Refusal::Scope(scope) => not_permitted(principal, *scope),
         Refusal::TooMany { again, .. } => problem(StatusCode::TOO_MANY_REQUESTS).again_after(*again),
         Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE),
         Refusal::NoSession => problem(StatusCode::NOT_FOUND),

@@ -2,9 +2,13 @@
 //! made for them.
 
 use super::app::App;
-use super::cors::{is_preflight, origin, preflight};
+use super::cors::{self, is_preflight, preflight};
+use super::oauth::{AUTHORIZE, METADATA};
+use super::origin::origin;
 use super::problem::Problem;
-use crate::auth::{Denied, Scope};
+use super::scheme::Scheme;
+use crate::auth::oauth::Issuer;
+use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -15,32 +19,66 @@ use std::time::Duration;
 
 /// Lets requests in that are meant for this server and come from no web page. A page that has made its name stand for this
 /// machine's address is still called by that name.
-pub(super) async fn meant_for_us(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
-    let Some(host) = host else {
-        return Problem::new(StatusCode::BAD_REQUEST, "a request needs one Host").into_response();
+pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let issuer = match reached(&app, &request) {
+        Ok(issuer) => issuer,
+        Err(problem) => return problem.into_response(),
     };
+    if is_preflight(&request) {
+        return preflight(request.headers());
+    }
+    let metadata = app.has_oauth().then(|| issuer.with(METADATA));
+    request.extensions_mut().insert(issuer);
+    let mut response = next.run(request).await;
+    if let Some(metadata) = metadata {
+        say_where_access_is_given(&mut response, &metadata);
+    }
+    response
+}
+
+/// By which origin a request reaches this server, if it may.
+fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
+    let bad = |why: &str| Problem::new(StatusCode::BAD_REQUEST, why);
+    let refused = |why: &str| Problem::new(StatusCode::FORBIDDEN, why);
+    let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
+    let host = host.ok_or_else(|| bad("a request needs one Host"))?;
     let meant = request.uri().authority().unwrap_or(&host);
     if [&host, meant].iter().any(|named| named.as_str().contains('@')) {
-        return Problem::new(StatusCode::BAD_REQUEST, "a Host has no user").into_response();
+        return Err(bad("a Host has no user"));
     }
     if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
-        return Problem::new(StatusCode::FORBIDDEN, "this server is not reached by this Host; see --allow-host")
-            .into_response();
+        return Err(refused("this server is not reached by this Host; see --allow-host"));
     }
-    if request.headers().contains_key(header::ORIGIN)
-        && !origin(request.headers()).is_some_and(|origin| app.is_allowed_origin(origin))
+    let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
+    let issuer = origin(meant, scheme).ok_or_else(|| bad("the Host is none of a URI"))?;
+    // The page that asks for consent is this server's own, and nobody else sends its form.
+    let may = |origin: &str| match request.uri().path() {
+        AUTHORIZE => origin == issuer.as_str(),
+        _ => app.is_allowed_origin(origin),
+    };
+    if request.headers().contains_key(header::ORIGIN) && !cors::origin(request.headers()).is_some_and(may) {
+        return Err(refused("web pages may not use this server; see --allow-origin"));
+    }
+    Ok(issuer)
+}
+
+/// Where a token is wanted, names the document that says who gives one (RFC 9728, section 5.1).
+fn say_where_access_is_given(response: &mut Response, metadata: &str) {
+    let Some(challenge) = response.headers_mut().get_mut(header::WWW_AUTHENTICATE) else { return };
+    let Ok(bearer) = challenge.to_str() else { return };
+    if let (true, Ok(value)) =
+        (bearer.starts_with("Bearer "), format!(r#"{bearer}, resource_metadata="{metadata}""#).parse())
     {
-        return Problem::new(StatusCode::FORBIDDEN, "web pages may not use this server; see --allow-origin")
-            .into_response();
+        *challenge = value;
     }
-    if is_preflight(&request) { preflight(request.headers()) } else { next.run(request).await }
 }
 
 /// Lets requests in whose token holds; what is known of its holder goes with the request. When the grant ends while a request
 /// is served, it is as if it had come after that.
 pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let admitted = match app.gate.admit(bearer(request.headers())).await {
+        // A token for another server is none here.
+        Ok(admitted) if !is_for_us(&admitted, &request) => return refusal(Denied::Invalid).into_response(),
         Ok(admitted) => admitted,
         Err(denied) => return refusal(denied).into_response(),
     };
@@ -57,6 +95,12 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
     // It is for this token's holder alone.
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// Whether a token is for the resource that a request was sent to (RFC 8707).
+fn is_for_us(admitted: &Admitted, request: &Request) -> bool {
+    let Some(resource) = &admitted.resource else { return true };
+    request.extensions().get::<Issuer>().is_some_and(|issuer| issuer.resource() == *resource)
 }
 
 /// The only value of a header that stands once.
@@ -82,19 +126,23 @@ fn refusal(denied: Denied) -> Problem {
             let detail = "whether the token holds cannot be told now; the server's log says why";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).again_after(Duration::from_secs(1));
         }
-        Denied::Missing => r#"Bearer realm="headcount""#.to_owned(),
-        Denied::Invalid | Denied::Expired | Denied::Revoked => {
-            format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}""#)
+        Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()),
+        Denied::Missing => format!(r#"Bearer realm="headcount", scope="{}""#, Scope::StatusRead.as_str()),
+        Denied::Invalid | Denied::Refused(_) | Denied::Expired | Denied::Revoked => {
+            let scope = Scope::StatusRead.as_str();
+            format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}", scope="{scope}""#)
         }
     };
     Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).with(header::WWW_AUTHENTICATE, &challenge)
 }
 
-/// The grant does not permit what needs this scope.
-pub(super) fn not_permitted(scope: Scope) -> Problem {
-    let scope = scope.as_str();
-    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scope}""#);
-    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {scope}"))
+/// The grant of this principal does not permit what needs this scope. Named is all that a client has to ask for to have that,
+/// too: what it has already is not to be lost.
+pub(super) fn not_permitted(principal: &Principal, needed: Scope) -> Problem {
+    let scopes: Scopes = principal.scopes.iter().chain([needed]).collect();
+    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scopes}""#);
+    let needed = needed.as_str();
+    Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {needed}"))
         .with(header::WWW_AUTHENTICATE, &challenge)
 }
 

@@ -65,7 +65,6 @@ pub enum BindError {
 
 /// What is listened on.
 pub(super) enum Listener {
-    /// What comes here is as if it had been encrypted, where a proxy has done so.
     Tcp(TcpListener, Scheme),
     Tls(TcpListener, Arc<Tls>),
     #[cfg(unix)]
@@ -91,7 +90,7 @@ pub(super) async fn open(doors: &Doors, clock: &Arc<dyn Clock>) -> Result<Vec<Li
         }
         let tls = doors.tls.clone().map(|files| Tls::load(files, Arc::clone(clock))).transpose()?;
         let bound = TcpListener::bind(address).await.map_err(|source| BindError::Address { address, source })?;
-        let plain = if doors.behind_proxy { Scheme::Https } else { Scheme::Http };
+        let plain = if doors.behind_proxy { Scheme::Proxied } else { Scheme::Http };
         listeners.push(match tls {
             Some(tls) => Listener::Tls(bound, tls),
             None => Listener::Tcp(bound, plain),
@@ -171,8 +170,8 @@ impl fmt::Display for Listener {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What is spoken here, which a proxy makes something else of.
         let (listener, spoken) = match self {
-            Self::Tcp(listener, _) => (listener, Scheme::Http),
-            Self::Tls(listener, _) => (listener, Scheme::Https),
+            Self::Tcp(listener, _) => (listener, "http"),
+            Self::Tls(listener, _) => (listener, "https"),
             #[cfg(unix)]
             Self::Unix(_, socket) => return write!(to, "unix:{}", socket.0.display()),
         };

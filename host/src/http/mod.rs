@@ -7,6 +7,8 @@ mod connection;
 mod cors;
 mod doors;
 mod limits;
+mod oauth;
+mod origin;
 mod patient;
 mod problem;
 mod rest;
@@ -18,39 +20,55 @@ pub use doors::{BindError, Doors};
 pub use tls::{Files as TlsFiles, TlsError};
 
 use crate::auth::Gate;
-use crate::config::service_manager::{Told, tell};
-use crate::mcp::{Service, asked_to_end};
+use crate::auth::oauth::{AuthorizationServer, RequestRow};
+use crate::config::service_manager::{Told, tell as tell_manager};
+use crate::mcp::asked_to_end;
+use crate::mcp::http::Endpoint;
 use app::App;
 use connection::Connections;
 use doors::{Listener, accept, open};
+use oauth::OAuth;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long what is under way may take to end once the server is to end.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Serves MCP and REST until a signal asks the program to end. `opened` is told what is listened on.
+/// What the person who has started the server is told.
+pub struct Tell {
+    /// What is listened on.
+    pub opened: fn(&str),
+    /// That somebody asks for access, with the code that consents to it: for a terminal alone.
+    pub asked: Box<dyn Fn(&RequestRow) + Send + Sync>,
+}
+
+/// Serves MCP, as `endpoint` answers it, REST and, unless it is switched off, OAuth, until a signal asks the program to end.
 ///
 /// # Errors
 /// When nothing can be listened on.
-pub async fn serve(service: Service, gate: Gate, doors: Doors, opened: impl Fn(&str)) -> anyhow::Result<()> {
+pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> anyhow::Result<()> {
     // Whoever is told that it listens may ask it to end at once.
     let end = asked_to_end();
-    let listeners = open(&doors, &service.setup().clock).await?;
+    let setup = endpoint.service().setup();
+    let listeners = open(&doors, &setup.clock).await?;
     let connections = Connections::new(limits::connections());
-    let app = Arc::new(App::new(service, gate, &doors));
+    let oauth = setup.config().auth.oauth.then(|| {
+        let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
+        OAuth::new(AuthorizationServer::new(store, clock, setup.user.clone()), &setup.clock, tell.asked)
+    });
+    let app = Arc::new(App::new(endpoint, gate, &doors, oauth));
     let places = listeners.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for listener in listeners {
-        opened(&listener.to_string());
+        (tell.opened)(&listener.to_string());
         if let Listener::Tls(_, tls) = &listener {
             tokio::spawn(Arc::clone(tls).follow());
         }
         tokio::spawn(accept(listener, app::router(Arc::clone(&app)), Arc::clone(&connections)));
     }
-    tell(Told::Ready(&format!("serves MCP and REST at {places}")));
+    tell_manager(Told::Ready(&format!("serves MCP and REST at {places}")));
     tokio::spawn(watchdog::keep(Arc::clone(&app.service)));
     end.await;
-    tell(Told::Stopping);
+    tell_manager(Told::Stopping);
     app.endpoint.drain();
     connections.drain(DRAIN).await;
     app.endpoint.end();

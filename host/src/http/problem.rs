@@ -33,10 +33,15 @@ impl Problem {
     }
 
     /// The same; it may be tried again after this time.
-    pub fn again_after(self, time: Duration) -> Self {
-        let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
-        self.with(header::RETRY_AFTER, &seconds.max(1).to_string())
+    pub fn again_after(mut self, time: Duration) -> Self {
+        self.headers.push((header::RETRY_AFTER, after(time)));
+        self
     }
+}
+
+/// A time as `Retry-After` has it: in whole seconds, and never none.
+pub(super) fn after(time: Duration) -> HeaderValue {
+    HeaderValue::from((time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1))
 }
 
 impl IntoResponse for Problem {

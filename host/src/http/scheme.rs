@@ -1,6 +1,6 @@
 //! The scheme of a door's addresses, as whoever comes through it sees them.
 
-use std::fmt;
+use url::Host;
 
 /// What the addresses of a door begin with. It is an extension of each request that comes through it (`Extension<Scheme>`), so
 /// that whoever speaks of the server's own addresses need not know its doors; what a client says of it itself does not count.
@@ -8,15 +8,25 @@ use std::fmt;
 pub(super) enum Scheme {
     /// Anybody on the way could read along.
     Http,
-    /// Encrypted: by this server, or by the proxy that stands before it.
+    /// Encrypted by this server.
     Https,
+    /// A proxy stands before it that speaks TLS with everybody but this machine.
+    Proxied,
 }
 
-impl fmt::Display for Scheme {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self {
-            Self::Http => "http",
+impl Scheme {
+    /// The scheme for who has reached this host by the door.
+    pub fn towards(self, host: Option<Host<&str>>) -> &'static str {
+        let is_this_machine = || match host {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        };
+        match self {
             Self::Https => "https",
-        })
+            Self::Proxied if !is_this_machine() => "https",
+            Self::Http | Self::Proxied => "http",
+        }
     }
 }

@@ -3,9 +3,11 @@
 use super::callers::Callers;
 use super::rows::Rows;
 use super::splice::Splicer;
-use crate::auth::{Scope, Scopes};
+use crate::auth::{Admitted, Scope};
 use crate::monitor::Sight;
 use crate::store::audit::Transport;
+use http::request::Parts;
+use rmcp::model::Extensions;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -19,8 +21,6 @@ pub(super) struct Connection {
     pub user: String,
     /// Which sessions it may see.
     pub sight: Sight,
-    /// What it may do; `None`: everything.
-    pub scopes: Option<Scopes>,
     /// Cancelled when it has gone, and hears nothing any more.
     pub gone: CancellationToken,
     /// Where its large answers wait.
@@ -38,7 +38,6 @@ impl Connection {
             transport: Transport::Stdio,
             user,
             sight: Sight::All,
-            scopes: None,
             gone: CancellationToken::new(),
             splicer,
             callers: Arc::new(Callers::new(rows)),
@@ -46,12 +45,14 @@ impl Connection {
         }
     }
 
-    /// Whether it may do what needs `scope`.
+    /// Whether a request, which came with these extensions, may have done what needs `scope`. Over HTTP each says for itself by
+    /// the token that it carries: those of one grant need not all permit the same.
     ///
     /// # Errors
     /// A sentence that names the scope, where it may not.
-    pub fn check(&self, scope: Scope) -> Result<(), String> {
-        if self.scopes.as_ref().is_none_or(|scopes| scopes.permit(scope)) {
+    pub fn check(&self, scope: Scope, extensions: &Extensions) -> Result<(), String> {
+        let admitted = || extensions.get::<Parts>()?.extensions.get::<Admitted>();
+        if self.transport == Transport::Stdio || admitted().is_some_and(|admitted| admitted.principal.may(scope)) {
             return Ok(());
         }
         Err(format!("the token does not permit this: it needs the scope {}", scope.as_str()))

@@ -8,6 +8,7 @@ mod connection;
 pub mod http;
 mod life;
 mod outflow;
+mod page;
 mod presence;
 mod register;
 mod resources;
@@ -45,7 +46,7 @@ const UNTAKEN: Duration = Duration::from_secs(2);
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
     let splicer = Arc::new(Splicer::default());
     let user = service.setup().user.clone();
-    let common = NewClient { user_id: user.clone(), transport: "stdio", ..NewClient::default() };
+    let common = NewClient { user_id: user.clone(), transport: "stdio".into(), ..NewClient::default() };
     let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(&service.setup().clock), common));
     let connection = Arc::new(Connection::stdio(user, Arc::clone(&splicer), Arc::clone(&rows)));
     let server = Server::new(Arc::new(service), Arc::clone(&connection));

@@ -3,11 +3,10 @@
 use super::arguments::parse;
 use super::server::{Done, Server, client};
 use super::tools::Tool;
-use crate::monitor::{Find, Sight, Tick};
 use crate::names::{AgentName, SessionId};
-use crate::registering::{self, Declaration, Withdrawn};
+use crate::registering::{self, Declaration, Declarer, Withdrawn};
 use crate::report::clean;
-use crate::store::audit::Outcome;
+use crate::store::audit::{Outcome, Transport};
 use rmcp::model::JsonObject;
 use rmcp::{RoleServer, service::RequestContext};
 use schemars::JsonSchema;
@@ -82,9 +81,6 @@ pub(super) async fn register(
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
     let asked = Some(clean(&arguments.session_id));
-    if let Err(message) = may_declare(server, &arguments.session_id).await {
-        return Done::failed(Outcome::Denied, asked, message);
-    }
     let declaration = Declaration {
         session: arguments.session_id,
         agent_name: arguments.agent_name,
@@ -94,9 +90,10 @@ pub(super) async fn register(
         root_path: arguments.root_path,
         registered_by: client(context),
     };
-    let service = Arc::clone(&server.service);
-    let done =
-        tokio::task::spawn_blocking(move || registering::register(service.setup(), service.rosters(), declaration));
+    let (service, who) = (Arc::clone(&server.service), declarer(server));
+    let done = tokio::task::spawn_blocking(move || {
+        registering::register(service.setup(), service.rosters(), &who, declaration)
+    });
     let done = done.await;
     server.service.renew();
     match done {
@@ -120,12 +117,10 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
     let asked = Some(clean(&arguments.session_id));
-    if let Err(message) = may_declare(server, &arguments.session_id).await {
-        return Done::failed(Outcome::Denied, asked, message);
-    }
-    let service = Arc::clone(&server.service);
+    let (service, who) = (Arc::clone(&server.service), declarer(server));
     let done = tokio::task::spawn_blocking(move || {
-        registering::unregister(service.setup(), service.rosters(), &arguments.session_id, &arguments.agent_name)
+        let (session, agent) = (&arguments.session_id, &arguments.agent_name);
+        registering::unregister(service.setup(), service.rosters(), &who, session, agent)
     });
     let done = done.await;
     server.service.renew();
@@ -139,17 +134,9 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
     }
 }
 
-/// Whether the client may declare agents of this session. The registry is the user's whose server this is; and whoever declares
-/// an agent of a session that they do not see would see all of it then.
-async fn may_declare(server: &Server, session: &str) -> Result<(), String> {
-    if server.connection.user != server.service.setup().user {
-        return Err("agents are declared by the user of this server alone".to_owned());
-    }
-    if server.connection.sight == Sight::All {
-        return Ok(());
-    }
-    let all = server.service.tick(&Sight::All).await.map_err(|error| error.to_string())?;
-    let is_there = |tick: &Tick| !matches!(tick.find(session), Find::None);
-    let is_hidden = is_there(&all) && !is_there(&server.connection.sight.of(&all));
-    if is_hidden { Err("this session_id cannot be used; choose another".to_owned()) } else { Ok(()) }
+/// Who declares on this connection.
+fn declarer(server: &Server) -> Declarer {
+    let connection = &server.connection;
+    let sight = (connection.transport == Transport::Http).then(|| connection.sight.clone());
+    Declarer { user: connection.user.clone(), sight }
 }

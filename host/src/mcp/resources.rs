@@ -1,11 +1,13 @@
 //! Sessions as resources: `headcount://session/{id}` is the report of one, as JSON.
 
+use super::page::Form;
 use super::server::{Done, Server};
 use crate::names::SessionId;
 use crate::query::{self, QueryError};
 use crate::report::{self, MAX_LIMIT, Rendered, View, word};
 use crate::store::audit::Outcome;
 use rmcp::model::{ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,11 @@ const JSON: &str = "application/json";
 /// The session that an address is of, by the address's form; there may be no such session.
 pub(super) fn session_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(PREFIX).filter(|id| SessionId::parse(id).is_ok())
+}
+
+/// There is no such resource; which one it would be is told as data, too.
+pub(super) fn missing(message: String, uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(message, Some(json!({ "uri": report::clean(uri) })))
 }
 
 /// All sessions.
@@ -57,7 +64,7 @@ pub(super) async fn read(server: &Server, uri: String) -> Done<Result<ReadResour
     };
     let Some(id) = session_of(&uri) else {
         let message = format!("there is no resource `{}`; there are {PREFIX}{{id}}", report::clean(&uri));
-        return failed(Outcome::Invalid, None, ErrorData::resource_not_found(message, None));
+        return failed(Outcome::Invalid, None, missing(message, &uri));
     };
     let session = Some(id.to_owned());
     let tick = match server.tick().await {
@@ -67,11 +74,11 @@ pub(super) async fn read(server: &Server, uri: String) -> Done<Result<ReadResour
     let Some(seen) = tick.session(id) else {
         let why =
             query::find(&tick, id).err().as_ref().map_or_else(|| format!("`{id}` is a name"), QueryError::to_string);
-        return failed(Outcome::NotFound, session, ErrorData::resource_not_found(why, None));
+        return failed(Outcome::NotFound, session, missing(why, &uri));
     };
     let started = server.service.steady();
     let all = View { limit: MAX_LIMIT, ..View::default() };
-    let (age_ms, rendered) = match server.service.report(&tick, seen, all).await {
+    let (age_ms, rendered) = match server.page(&tick, seen, all, Form::Text).await {
         Ok(written) => written,
         Err(error) => return failed(Outcome::Failed, session, ErrorData::internal_error(error.to_string(), None)),
     };

@@ -13,7 +13,7 @@ use crate::query::micros;
 use crate::report::clean;
 use crate::store::audit::{AuditLine, Outcome};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Extensions, Implementation,
     InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
@@ -82,7 +82,7 @@ impl Server {
     }
 
     async fn call(&self, tool: Tool, request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> Done {
-        if let Err(message) = self.connection.check(tool.scope()) {
+        if let Err(message) = self.connection.check(tool.scope(), &context.extensions) {
             return Done::failed(Outcome::Denied, None, message);
         }
         let Ok(_place) = self.connection.calls.try_acquire() else {
@@ -104,8 +104,10 @@ impl Server {
     }
 
     /// Whether the client may see sessions.
-    fn may_look(&self) -> Result<(), ErrorData> {
-        self.connection.check(Scope::StatusRead).map_err(|message| ErrorData::invalid_request(message, None))
+    fn may_look(&self, extensions: &Extensions) -> Result<(), ErrorData> {
+        self.connection
+            .check(Scope::StatusRead, extensions)
+            .map_err(|message| ErrorData::invalid_request(message, None))
     }
 
     /// Notes that a client was heard, without keeping its answer.
@@ -213,9 +215,9 @@ impl ServerHandler for Server {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.may_look()?;
+        self.may_look(&context.extensions)?;
         resources::list(self).await
     }
 
@@ -232,7 +234,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.may_look()?;
+        self.may_look(&context.extensions)?;
         let started = self.service.steady();
         self.heard(context.clone());
         let done = resources::read(self, request.uri).await;
@@ -244,7 +246,7 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.may_look()?;
+        self.may_look(&context.request_context().extensions)?;
         // It is in use as long as it listens.
         let in_use = async {
             let caller = self.connection.callers.of(context.request_context()).await;
@@ -263,7 +265,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.may_look()?;
+        self.may_look(&context.extensions)?;
         self.heard(context.clone());
         self.subscriptions.subscribe(request.uri, context.peer).await
     }

@@ -1,6 +1,7 @@
 //! `get_session_status`.
 
 use super::arguments::{or_default, parse};
+use super::page::Form;
 use super::server::{Done, Progress, Server, knows_structure};
 use super::tools::Tool;
 use crate::query;
@@ -84,7 +85,8 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
     progress.step(|| format!("{} agents observed", seen.facts.agents.len())).await;
     progress.step(|| "judged and summed up".into()).await;
     let started = server.service.steady();
-    let (age_ms, rendered) = match server.service.report(&tick, seen, view).await {
+    let form = if knows_structure(context) { Form::Structured } else { Form::Text };
+    let (age_ms, rendered) = match server.page(&tick, seen, view, form).await {
         Ok(written) => written,
         Err(error) => return Done::failed(Outcome::Failed, asked, error.to_string()),
     };
@@ -93,14 +95,19 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
     let session = Some(seen.facts.session.id.clone());
     let agents = rendered.agents;
     let outcome = if rendered.partial { Outcome::Partial } else { Outcome::Ok };
-    let result = result(server, age_ms, rendered, knows_structure(context));
+    let result = result(server, age_ms, rendered, form);
     Done { result, tick: Some(Arc::clone(&tick)), session, outcome, agents, report }
 }
 
 /// The report as structure, and in words. Clients from before there was structured content get the whole report as text.
-fn result(server: &Server, age_ms: u64, report: Arc<Rendered>, knows_structure: bool) -> CallToolResult {
-    let text = if knows_structure { report.summary.clone() } else { Rendered::head(age_ms) + report.tail() };
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = knows_structure.then(|| server.connection.splicer.stand_in(age_ms, report));
-    result
+fn result(server: &Server, age_ms: u64, report: Arc<Rendered>, form: Form) -> CallToolResult {
+    let text = |text: String| CallToolResult::success(vec![ContentBlock::text(text)]);
+    match form {
+        Form::Text => text(Rendered::head(age_ms) + report.tail()),
+        Form::Structured => {
+            let mut result = text(report.summary.clone());
+            result.structured_content = Some(server.connection.splicer.stand_in(age_ms, report));
+            result
+        }
+    }
 }

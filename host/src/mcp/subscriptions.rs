@@ -5,7 +5,7 @@
 
 use super::answer::Service;
 use super::connection::Connection;
-use super::resources::session_of;
+use super::resources::{missing, session_of};
 use crate::clock::Clock;
 use crate::monitor::{Ended, Following, Sight, Tick};
 use crate::report::clean;
@@ -90,7 +90,7 @@ impl Subscriptions {
     pub async fn subscribe(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         if session_of(&uri).is_none() {
             let message = format!("there is no resource `{}` to subscribe to", clean(&uri));
-            return Err(ErrorData::resource_not_found(message, None));
+            return Err(missing(message, &uri));
         }
         let changes =
             Changes::begin(&self.service, &self.connection.sight, BTreeSet::from([uri.clone()]), None).await?;

@@ -38,6 +38,8 @@ pub struct Pace {
 pub struct Monitor {
     latest: watch::Receiver<Latest>,
     ask: SyncSender<()>,
+    /// When a question was last passed on to the thread.
+    passed_on: Mutex<Option<Duration>>,
     /// Ticks from before this moment are out of date.
     renewed: Arc<Mutex<Duration>>,
     clock: Arc<dyn Clock>,
@@ -83,7 +85,7 @@ impl Monitor {
                 drop(publish.send_replace(Err(error)));
             }
         })?;
-        Ok(Self { latest, ask, renewed, clock, pace })
+        Ok(Self { latest, ask, passed_on: Mutex::default(), renewed, clock, pace })
     }
 
     /// The latest tick as `sight` shows it, or a new one where the latest is older than the faster pace allows.
@@ -91,8 +93,6 @@ impl Monitor {
     /// # Errors
     /// When the thread has ended.
     pub async fn tick(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
-        // A thread that has ended has left word why, and takes no more questions.
-        let _ = self.ask.try_send(());
         let now = self.clock.now().steady;
         // Two paces, so that nobody waits for the tick that is just being made.
         let oldest = now.saturating_sub(2 * self.pace.tick);
@@ -101,12 +101,25 @@ impl Monitor {
             Ok(tick) => tick.as_ref().is_some_and(|t| t.at.steady >= oldest && t.begun >= renewed),
             Err(_) => true,
         };
+        self.pass_on(now, will_do(&self.latest.borrow()));
         let mut latest = self.latest.clone();
         match latest.wait_for(will_do).await.as_deref() {
             Ok(Ok(Some(tick))) => Ok(sight.of(tick)),
             Ok(Err(why)) => Err(Ended(why.clone())),
             Ok(Ok(None)) | Err(_) => Err(Ended::broken()),
         }
+    }
+
+    /// Tells the thread that somebody asks. Where what there is will do, once for each tick is enough to keep it attentive, and
+    /// waking it for each question would take longer than answering.
+    fn pass_on(&self, now: Duration, will_do: bool) {
+        let mut passed_on = self.passed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        if will_do && passed_on.is_some_and(|at| now.saturating_sub(at) < self.pace.tick) {
+            return;
+        }
+        *passed_on = Some(now);
+        // A thread that has ended has left word why, and takes no more questions.
+        let _ = self.ask.try_send(());
     }
 
     /// The latest tick that there is, as `sight` shows it, however old it is; `None`: there is none yet.

@@ -1,6 +1,9 @@
 //! Whose sessions somebody may see. What is not theirs does not exist for them, whatever they ask.
 
 use super::Tick;
+use crate::auth::Principal;
+use crate::config::Access;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What somebody may see of a tick. Everybody who asks the monitor has to say it, so that nobody sees more by an oversight.
@@ -8,20 +11,39 @@ use std::sync::Arc;
 pub enum Sight {
     /// All sessions: whoever runs on this machine as its user could see them anyway.
     All,
-    /// The sessions that this user owns.
-    Of(Arc<str>),
+    /// The sessions that these users own.
+    Of(Arc<BTreeSet<String>>),
 }
 
 impl Sight {
+    /// What a principal sees: the sessions of its user, and of those whom the owner of this server lets it see.
+    pub fn granted(principal: &Principal, access: &[Access]) -> Self {
+        let Principal { user_id, grant_id, client_id, .. } = principal;
+        let mut users = BTreeSet::from([user_id.clone()]);
+        for access in access.iter().filter(|access| access.applies(user_id, grant_id, client_id.as_deref())) {
+            if access.sees_all() {
+                return Self::All;
+            }
+            users.extend(access.sees.iter().cloned());
+        }
+        Self::Of(Arc::new(users))
+    }
+
+    /// Whether what this user owns is seen.
+    pub fn has(&self, owner: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(users) => users.contains(owner),
+        }
+    }
+
     /// What of a tick is seen so. Where that is all, it is the tick itself.
     pub fn of(&self, tick: &Arc<Tick>) -> Arc<Tick> {
-        let Self::Of(user) = self else { return Arc::clone(tick) };
-        let is_theirs = |owner: &str| owner == &**user;
-        if tick.sessions.iter().all(|seen| is_theirs(&seen.facts.session.owner)) {
+        if tick.sessions.iter().all(|seen| self.has(&seen.facts.session.owner)) {
             return Arc::clone(tick);
         }
-        let theirs = tick.sessions.iter().filter(|seen| is_theirs(&seen.facts.session.owner)).cloned();
-        Arc::new(Tick { sessions: theirs.collect(), sources: tick.sources.clone(), ..**tick })
+        let seen = tick.sessions.iter().filter(|seen| self.has(&seen.facts.session.owner)).cloned();
+        Arc::new(Tick { sessions: seen.collect(), sources: tick.sources.clone(), ..**tick })
     }
 }
 
@@ -51,13 +73,44 @@ mod tests {
         let sessions = vec![seen("a", "ada"), seen("b", "bob"), seen("c", "ada")];
         let (begun, at) = (Duration::ZERO, ManualClock::at(0).now());
         let tick = Arc::new(Tick { begun, at, sessions, sources: vec![], timings: Timings::default() });
+        let of = |user: &str| Sight::Of(Arc::new(BTreeSet::from([user.to_owned()])));
         let ids =
             |sight: &Sight| sight.of(&tick).sessions.iter().map(|s| s.facts.session.id.clone()).collect::<Vec<_>>();
-        assert_eq!(ids(&Sight::Of("ada".into())), ["a", "c"]);
-        assert_eq!(ids(&Sight::Of("ad".into())), Vec::<String>::new());
+        assert_eq!(ids(&of("ada")), ["a", "c"]);
+        assert_eq!(ids(&of("ad")), Vec::<String>::new());
         assert!(Arc::ptr_eq(&Sight::All.of(&tick), &tick));
-        let bobs = Sight::Of("bob".into()).of(&tick);
+        let bobs = of("bob").of(&tick);
         assert!(matches!(bobs.find("shop"), Find::One(_)), "the name of another's session makes none ambiguous");
         assert!(matches!(bobs.find("a"), Find::None));
+    }
+    #[test]
+    fn who_sees_more_is_whom_all_that_is_named_fits() {
+        let principal = |user: &str, grant: &str, client: Option<&str>| Principal {
+            user_id: user.into(),
+            grant_id: grant.into(),
+            client_id: client.map(str::to_owned),
+            scopes: crate::auth::Scopes::default(),
+        };
+        let access = |user: Option<&str>, grant: Option<&str>, client: Option<&str>, sees: &[&str]| Access {
+            user: user.map(str::to_owned),
+            grant: grant.map(str::to_owned),
+            client: client.map(str::to_owned),
+            sees: sees.iter().map(|user| (*user).to_owned()).collect(),
+        };
+        let all = [
+            access(Some("ada"), None, Some("desk"), &["bob", "eve"]),
+            access(None, Some("g2"), None, &["carl"]),
+            access(Some("root"), None, None, &["bob", "*"]),
+        ];
+        let seen = |principal: &Principal| match Sight::granted(principal, &all) {
+            Sight::All => vec!["*".to_owned()],
+            Sight::Of(users) => users.iter().cloned().collect(),
+        };
+        assert_eq!(seen(&principal("ada", "g1", None)), ["ada"]);
+        assert_eq!(seen(&principal("ada", "g1", Some("phone"))), ["ada"]);
+        assert_eq!(seen(&principal("ada", "g1", Some("desk"))), ["ada", "bob", "eve"]);
+        assert_eq!(seen(&principal("ada", "g2", Some("desk"))), ["ada", "bob", "carl", "eve"]);
+        assert_eq!(seen(&principal("bob", "g2", None)), ["bob", "carl"], "whoever's the grant is");
+        assert_eq!(seen(&principal("root", "g3", None)), ["*"]);
     }
 }

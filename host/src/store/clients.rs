@@ -6,13 +6,9 @@ use rusqlite::{Connection, Row, named_params, params, params_from_iter, types::V
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-/// One client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
-    /// Its id in the ledger. Nobody may do anything for knowing it.
-    pub id: String,
-    /// The server that it is connected to, by its lease.
-    pub server: String,
+/// Who a client is: what is known of one that has just connected, and stays so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewClient {
     /// Whose client it is.
     pub user_id: String,
     /// The grant that it works under; `None`: it needs none, as over stdin.
@@ -27,6 +23,17 @@ pub struct Client {
     pub protocol: String,
     /// Which way it came.
     pub transport: String,
+}
+
+/// One client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its id in the ledger. Nobody may do anything for knowing it.
+    pub id: String,
+    /// The server that it is connected to, by its lease.
+    pub server: String,
+    /// Who it is.
+    pub who: NewClient,
     /// Unix milliseconds.
     pub connected_at_ms: u64,
     /// Unix milliseconds.
@@ -162,18 +169,12 @@ impl fmt::Display for Cursor {
 }
 
 impl Store {
-    /// Takes up a client. Those of servers that live no more are ended on the way, and what was heard last before `oldest_ms`
-    /// and has ended is forgotten.
+    /// Takes up a client.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn record_client(&self, client: &Client, living: &HashSet<String>, oldest_ms: u64) -> Result<(), StoreError> {
-        self.write(|connection| {
-            bury(connection, living)?;
-            let sql = "DELETE FROM client WHERE ended_at_ms IS NOT NULL AND last_activity_at_ms < ?1";
-            connection.execute(sql, [oldest_ms.cast_signed()])?;
-            insert(connection, client)
-        })
+    pub fn record_client(&self, client: &Client) -> Result<(), StoreError> {
+        self.write(|connection| insert(connection, client))
     }
 
     /// Writes down what clients have done, by their ids. One that is not there any more has done nothing.
@@ -211,18 +212,6 @@ impl Store {
     }
 }
 
-/// Ends the clients of servers that live no more, when they were last heard.
-fn bury(connection: &Connection, living: &HashSet<String>) -> rusqlite::Result<()> {
-    let mut open = connection.prepare_cached("SELECT DISTINCT server FROM client WHERE ended_at_ms IS NULL")?;
-    let servers: Vec<String> = open.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    let sql = "UPDATE client SET ended_at_ms = last_activity_at_ms, ended_reason = ?1
-        WHERE server = ?2 AND ended_at_ms IS NULL";
-    for server in servers.iter().filter(|server| !living.contains(*server)) {
-        connection.execute(sql, params![EndReason::ServerStopped.as_str(), server])?;
-    }
-    Ok(())
-}
-
 fn insert(connection: &Connection, client: &Client) -> rusqlite::Result<()> {
     let sql = "INSERT INTO client (id, server, user_id, grant_id, client_id, name, version, protocol, transport,
             connected_at_ms, last_activity_at_ms)
@@ -230,13 +219,13 @@ fn insert(connection: &Connection, client: &Client) -> rusqlite::Result<()> {
     let values = named_params! {
         ":id": client.id,
         ":server": client.server,
-        ":user": client.user_id,
-        ":grant": client.grant_id,
-        ":client": client.client_id,
-        ":name": client.name,
-        ":version": client.version,
-        ":protocol": client.protocol,
-        ":transport": client.transport,
+        ":user": client.who.user_id,
+        ":grant": client.who.grant_id,
+        ":client": client.who.client_id,
+        ":name": client.who.name,
+        ":version": client.who.version,
+        ":protocol": client.who.protocol,
+        ":transport": client.who.transport,
         ":connected": client.connected_at_ms.cast_signed(),
         ":last": client.last_activity_at_ms.cast_signed(),
     };
@@ -309,13 +298,15 @@ fn client(row: &Row<'_>, living: &HashSet<String>, now_ms: u64) -> rusqlite::Res
     Ok(Client {
         id: row.get("id")?,
         server,
-        user_id: row.get("user_id")?,
-        grant_id: row.get("grant_id")?,
-        client_id: row.get("client_id")?,
-        name: row.get("name")?,
-        version: row.get("version")?,
-        protocol: row.get("protocol")?,
-        transport: row.get("transport")?,
+        who: NewClient {
+            user_id: row.get("user_id")?,
+            grant_id: row.get("grant_id")?,
+            client_id: row.get("client_id")?,
+            name: row.get("name")?,
+            version: row.get("version")?,
+            protocol: row.get("protocol")?,
+            transport: row.get("transport")?,
+        },
         connected_at_ms: count(row, "connected_at_ms")?,
         last_activity_at_ms,
         ended,

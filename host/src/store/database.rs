@@ -5,6 +5,7 @@ use super::schema::MIGRATIONS;
 use crate::config::make_private;
 use crate::files::regular_or_missing;
 use crate::names::BadName;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -176,7 +177,7 @@ impl Store {
     /// When the database cannot be read, or not for sure. It has changed then when it can be again.
     pub fn has_changed(&self) -> Result<bool, StoreError> {
         let changed = self.look(Use::Deciding, |open| {
-            let now = open.connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
+            let now = open.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
             Ok(open.seen.replace(now) != Some(now))
         })?;
         Ok(changed.unwrap_or(true))
@@ -188,26 +189,33 @@ impl Store {
         work: impl FnOnce(&mut Open) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
         let path = self.path();
-        match path.try_exists() {
-            Ok(true) => self.with(purpose, work).map(Some),
-            Ok(false) => Ok(None),
+        match file_id(&path) {
+            Ok(file) => self.with_file(&path, Some(file), purpose, work).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Unreachable { path, source }),
         }
     }
 
     fn with<T>(&self, purpose: Use, work: impl FnOnce(&mut Open) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let path = self.path();
+        self.with_file(&path, file_id(&path).ok(), purpose, work)
+    }
+
+    /// The same; `file` is the one that is there now.
+    fn with_file<T>(
+        &self,
+        path: &Path,
+        file: Option<FileId>,
+        purpose: Use,
+        work: impl FnOnce(&mut Open) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = match slot.take() {
-            Some(open)
-                if (open.writes || purpose != Use::Writing) && open.file.is_some() && open.file == file_id(&path) =>
-            {
-                open
-            }
-            _ => open(&self.dir, &path, purpose, self.patience(purpose))?,
+            Some(open) if (open.writes || purpose != Use::Writing) && open.file.is_some() && open.file == file => open,
+            _ => open(&self.dir, path, purpose, self.patience(purpose))?,
         };
         let waiting = open.connection.busy_timeout(self.patience(purpose));
-        let done = waiting.and_then(|()| work(&mut open)).map_err(|source| failure(&path, source))?;
+        let done = waiting.and_then(|()| work(&mut open)).map_err(|source| failure(path, source))?;
         // Only now: after a failure the next use begins afresh.
         *slot = Some(open);
         Ok(done)
@@ -227,7 +235,7 @@ fn open(dir: &Path, path: &Path, purpose: Use, patience: Duration) -> Result<Ope
     let failed = |source| failure(path, source);
     let (found, file) = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
         Err(error) if purpose == Use::Reading && needs_writing(&error) => (connect_unchanging(path), None),
-        found => (found, file_id(path)),
+        found => (found, file_id(path).ok()),
     };
     let (connection, version) = found.map_err(failed)?;
     match version {
@@ -244,6 +252,7 @@ fn open(dir: &Path, path: &Path, purpose: Use, patience: Duration) -> Result<Ope
 fn connect(path: impl AsRef<Path>, flags: OpenFlags) -> rusqlite::Result<(Connection, u32)> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(Use::Reading.patience())?;
+    keep_plans(&connection)?;
     let version = version(&connection)?;
     Ok((connection, version))
 }
@@ -295,11 +304,12 @@ fn open_to_write(dir: &Path, path: &Path, patience: Duration) -> Result<Open, St
     let failed = |source| failure(path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(patience).map_err(failed)?;
+    keep_plans(&connection).map_err(failed)?;
     let found = prepare(&mut connection).map_err(failed)?;
     if found > VERSION {
         return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
     }
-    Ok(Open { connection, file: file_id(path), writes: true, seen: None })
+    Ok(Open { connection, file: file_id(path).ok(), writes: true, seen: None })
 }
 
 /// Locks a file until it is closed, but waits for its owner no longer than `patience`.
@@ -338,6 +348,12 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<u32> {
     Ok(found)
 }
 
+/// Has statements that are kept stay as they were prepared. Otherwise SQLite, as it is built here, prepares one anew for each value
+/// that is bound, lest another index would serve that better: that takes longer than all the rest of looking up a token.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 /// How many steps of the schema were taken.
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
@@ -351,15 +367,15 @@ fn failure(path: &Path, source: rusqlite::Error) -> StoreError {
 }
 
 #[cfg(unix)]
-fn file_id(path: &Path) -> Option<FileId> {
+fn file_id(path: &Path) -> io::Result<FileId> {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).ok().map(|data| (data.dev(), data.ino()))
+    fs::metadata(path).map(|data| (data.dev(), data.ino()))
 }
 
 /// Where an open file cannot be removed, a path that exists names the same file.
 #[cfg(not(unix))]
-fn file_id(path: &Path) -> Option<FileId> {
-    fs::metadata(path).ok().map(|_| (0, 0))
+fn file_id(path: &Path) -> io::Result<FileId> {
+    fs::metadata(path).map(|_| (0, 0))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The SHA-256 of a token. A token is 256 random bits, so that nobody finds it by trying, however fast the hash is: a slow
 /// one would only make each request slow.
@@ -40,11 +40,34 @@ pub enum GrantEnd {
     Revoked,
 }
 
+/// A grant, and what the token that shows it has of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The grant.
+    pub grant: Grant,
+    /// When the token expires, Unix milliseconds; `None`: with the grant.
+    pub expires_at_ms: Option<u64>,
+    /// What the token permits of what the grant permits; `None`: all of it.
+    pub scopes: Option<String>,
+    /// The resource that the token is for (RFC 8707); `None`: every server of the user's.
+    pub resource: Option<String>,
+}
+
 impl Grant {
     /// When it has ended, Unix milliseconds, and how; `None`: it is alive.
     pub fn ended(&self, now_ms: u64) -> Option<(u64, GrantEnd)> {
         ended(self.expires_at_ms, self.revoked_at_ms, now_ms)
     }
+
+    /// Whether there is nothing to add to it from what its giver says of it now. To what was revoked nothing is added.
+    pub fn covers(&self, given: &Self) -> bool {
+        let is_as_long = self.expires_at_ms.is_none_or(|at| given.expires_at_ms.is_some_and(|other| other <= at));
+        self.revoked_at_ms.is_some() || (is_as_long && names(&given.scopes).is_subset(&names(&self.scopes)))
+    }
+}
+
+fn names(scopes: &str) -> BTreeSet<&str> {
+    scopes.split(' ').filter(|name| !name.is_empty()).collect()
 }
 
 /// When a grant has ended, and how: by what comes first.
@@ -71,8 +94,30 @@ impl Store {
                 }
             }
             insert(connection, grant)?;
-            connection.execute("INSERT INTO token VALUES (?1, ?2)", params![token, grant.id])?;
+            connection.execute("INSERT INTO token (digest, grant_id) VALUES (?1, ?2)", params![token, grant.id])?;
             Ok(true)
+        })
+    }
+
+    /// Takes up a grant that somebody else has given, or what is new of it: it holds for as long, and permits as much, as its
+    /// giver has said at any time. Returns it as it is on the disk then. One that was revoked stays as it is.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn take_up_grant(&self, given: &Grant) -> Result<Grant, StoreError> {
+        self.write_durably(|connection| {
+            let Some(known) = by_id(connection, &given.id)? else {
+                insert(connection, given)?;
+                return Ok(given.clone());
+            };
+            if known.covers(given) {
+                return Ok(known);
+            }
+            let scopes: Vec<&str> = names(&known.scopes).union(&names(&given.scopes)).copied().collect();
+            let expires_at_ms = known.expires_at_ms.zip(given.expires_at_ms).map(|(known, given)| known.max(given));
+            let sql = "UPDATE grant SET scopes = ?2, expires_at_ms = ?3 WHERE id = ?1 RETURNING *";
+            let values = params![given.id, scopes.join(" "), expires_at_ms.map(u64::cast_signed)];
+            connection.query_row(sql, values, from_row)
         })
     }
 
@@ -105,12 +150,22 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read, or not for sure. Where there is none yet, no token shows anything.
-    pub fn grant_of(&self, token: &Digest) -> Result<Option<Grant>, StoreError> {
+    pub fn grant_of(&self, token: &Digest) -> Result<Option<Shown>, StoreError> {
         let found = self.decide(|connection| {
-            let sql = "SELECT grant.* FROM token JOIN grant ON grant.id = grant_id WHERE digest = ?1";
-            connection.prepare_cached(sql)?.query_row([token], from_row).optional()
+            let sql =
+                "SELECT grant.*, token.expires_at_ms AS token_expires_at_ms, token.scopes AS token_scopes, resource
+                FROM token JOIN grant ON grant.id = grant_id WHERE digest = ?1";
+            connection.prepare_cached(sql)?.query_row([token], shown).optional()
         })?;
         Ok(found.flatten())
+    }
+
+    /// A grant by its id, as it is on the disk now.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or not for sure. Where there is none yet, there is no grant.
+    pub fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+        Ok(self.decide(|connection| by_id(connection, id))?.flatten())
     }
 
     /// Those of the grants that are there and were not revoked. When they expire is known to who asks.
@@ -142,7 +197,11 @@ impl Store {
     }
 }
 
-fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
+fn by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<Grant>> {
+    connection.prepare_cached("SELECT * FROM grant WHERE id = ?1")?.query_row([id], from_row).optional()
+}
+
+pub(super) fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
     let sql = "INSERT INTO grant (id, user_id, name, client_id, scopes, created_at_ms, expires_at_ms)
         VALUES (:id, :user, :name, :client, :scopes, :created, :expires)";
     let values = named_params! {
@@ -157,8 +216,17 @@ fn insert(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
     connection.execute(sql, values).map(drop)
 }
 
+fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
+    Ok(Shown {
+        grant: from_row(row)?,
+        expires_at_ms: row.get::<_, Option<i64>>("token_expires_at_ms")?.map(i64::cast_unsigned),
+        scopes: row.get("token_scopes")?,
+        resource: row.get("resource")?,
+    })
+}
+
 /// SQLite's integers are signed: the same 64 bits.
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Grant> {
+pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Grant> {
     let time = |column| row.get::<_, Option<i64>>(column).map(|at| at.map(i64::cast_unsigned));
     Ok(Grant {
         id: row.get("id")?,

@@ -10,13 +10,15 @@ use serde::Serialize;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// How many lines are written while other processes wait.
 pub(super) const BATCH: usize = 64;
+/// For how long lines are gathered before they are written. Meanwhile they wake nobody.
+const GATHER: Duration = Duration::from_millis(20);
 /// How long the end of the program waits for the last lines.
 pub(super) const FLUSH: Duration = Duration::from_secs(1);
 
@@ -52,10 +54,18 @@ pub struct LogStats {
 #[derive(Debug)]
 pub struct Log<T> {
     /// `None` when no log is kept.
-    sender: Option<SyncSender<T>>,
+    sender: Option<Sending<T>>,
     counts: Arc<Counts>,
     /// Ends when the writer does. Locked only so that threads can share the log.
     ended: Mutex<Receiver<()>>,
+}
+
+/// The way to the writer.
+#[derive(Debug)]
+struct Sending<T> {
+    lines: SyncSender<T>,
+    /// Goes last: who hears that it has gone finds all lines in the queue.
+    _open: Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -70,14 +80,16 @@ impl<T: Serialize + Send + 'static> Log<T> {
     /// Starts a log in `dir`, which is made with the first line. It never fails: what is wrong stands in [`Log::stats`].
     pub fn open(dir: &Path, keeping: Keeping) -> Self {
         let (sender, lines) = mpsc::sync_channel(keeping.queue);
+        let (open, is_open) = mpsc::channel();
         let (alive, ended) = mpsc::channel();
         let counts = Arc::new(Counts::default());
-        let log = Self { sender: keeping.enabled.then_some(sender), counts, ended: Mutex::new(ended) };
+        let sender = keeping.enabled.then_some(Sending { lines: sender, _open: open });
+        let log = Self { sender, counts, ended: Mutex::new(ended) };
         if keeping.enabled {
             let files = Files::new(dir, keeping);
             let counts = log.counts.clone();
             let writer = move || {
-                write(&lines, &files, &counts);
+                write(&lines, &is_open, &files, &counts);
                 drop(alive);
             };
             // Without a writer the queue has no end to read it: every line counts as dropped.
@@ -91,7 +103,7 @@ impl<T: Serialize + Send + 'static> Log<T> {
     /// Keeps a line. It returns at once and cannot fail.
     pub fn record(&self, line: T) {
         if let Some(sender) = &self.sender
-            && sender.try_send(line).is_err()
+            && sender.lines.try_send(line).is_err()
         {
             self.counts.dropped.fetch_add(1, Relaxed);
         }
@@ -127,15 +139,20 @@ impl Counts {
 }
 
 /// The writer: it ends when the log is dropped and the queue is empty.
-fn write<T: Serialize>(lines: &Receiver<T>, files: &Files, counts: &Counts) {
+fn write<T: Serialize>(lines: &Receiver<T>, is_open: &Receiver<()>, files: &Files, counts: &Counts) {
     while let Ok(first) = lines.recv() {
-        let batch: Vec<_> = std::iter::once(first).chain(lines.try_iter().take(BATCH - 1)).collect();
-        let mut written = 0;
-        let result = files.append(&batch, &mut written);
-        counts.written.fetch_add(written, Relaxed);
-        if let Err(error) = result {
-            counts.failed.fetch_add(batch.len() as u64 - written, Relaxed);
-            counts.note(&error);
+        // Until then, or until the log is dropped.
+        let _ = is_open.recv_timeout(GATHER);
+        let mut rest = std::iter::once(first).chain(lines.try_iter()).peekable();
+        while rest.peek().is_some() {
+            let batch: Vec<_> = rest.by_ref().take(BATCH).collect();
+            let mut written = 0;
+            let result = files.append(&batch, &mut written);
+            counts.written.fetch_add(written, Relaxed);
+            if let Err(error) = result {
+                counts.failed.fetch_add(batch.len() as u64 - written, Relaxed);
+                counts.note(&error);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept on disk: the registry of declared agents, the runs, the ledger of clients, grants, sessions of the HTTP transport,
+//! What is kept on disk: the registry of declared agents, the runs, the ledger of clients, grants, the authorization server's book, sessions of the HTTP transport,
 //! the logs, and what running servers say of themselves; and the one door to databases that others keep, since SQL is spoken
 //! nowhere else.
 
@@ -6,9 +6,11 @@ pub mod audit;
 pub mod clients;
 mod database;
 pub mod foreign;
+mod forgetting;
 pub mod grants;
 pub mod lease;
 pub mod log;
+pub mod oauth;
 pub mod registry;
 pub mod runs;
 mod schema;

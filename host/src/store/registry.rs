@@ -2,7 +2,7 @@
 
 use super::{Store, StoreError};
 use crate::names::{AgentName, BadName, SESSION_NAME_MAX, SessionId, line};
-use rusqlite::{Connection, Row, named_params, params, types::Type};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params, types::Type};
 use serde::Serialize;
 
 /// How long a registration outlasts the boot in which its process ran, in milliseconds.
@@ -84,14 +84,26 @@ impl Store {
     /// When a text is too long or holds control characters, or the database cannot be written.
     pub fn register(&self, registration: &Registration) -> Result<Registered, StoreError> {
         registration.check()?;
-        let replaced = self.write(|connection| {
-            if let Some(process) = &registration.process {
-                let oldest = registration.registered_at_ms.saturating_sub(KEPT_MS);
-                prune(connection, &process.boot_id, oldest)?;
-            }
-            replace(connection, registration)
-        })?;
+        let replaced = self.write(|connection| take_up(connection, registration))?;
         Ok(Registered { agent_id: registration.agent_id(), replaced })
+    }
+
+    /// The same, but not in a session that is another owner's; `None`: it is. Whose a session is says its oldest registration.
+    ///
+    /// # Errors
+    /// As [`Store::register`].
+    pub fn register_in_own(&self, registration: &Registration) -> Result<Option<Registered>, StoreError> {
+        registration.check()?;
+        let replaced = self.write(|connection| {
+            let sql = "SELECT owner FROM agent WHERE session_id = ?1 ORDER BY registered_at_ms, name LIMIT 1";
+            let session = registration.session_id.as_str();
+            let owner: Option<String> = connection.query_row(sql, [session], |row| row.get(0)).optional()?;
+            if owner.is_some_and(|owner| owner != registration.owner) {
+                return Ok(None);
+            }
+            take_up(connection, registration).map(Some)
+        })?;
+        Ok(replaced.map(|replaced| Registered { agent_id: registration.agent_id(), replaced }))
     }
 
     /// Withdraws an agent. Returns whether there was one.
@@ -122,6 +134,14 @@ impl Store {
         })?;
         Ok(rows.unwrap_or_default())
     }
+}
+
+/// Takes up a registration, and forgets those that are too old. Returns whether there was one of this name.
+fn take_up(connection: &Connection, new: &Registration) -> rusqlite::Result<bool> {
+    if let Some(process) = &new.process {
+        prune(connection, &process.boot_id, new.registered_at_ms.saturating_sub(KEPT_MS))?;
+    }
+    replace(connection, new)
 }
 
 /// Puts a registration in the place of any that its session has by this name. Returns whether there was one.

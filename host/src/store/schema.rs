@@ -1,7 +1,7 @@
 //! The schema of the database, step by step.
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-pub(super) const MIGRATIONS: [&str; 5] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT];
+pub(super) const MIGRATIONS: [&str; 7] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED, OAUTH];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -108,4 +108,65 @@ const TRANSPORT: &str = "
         begun_at_ms INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX transport_session_by_time ON transport_session (begun_at_ms);
+";
+
+/// What has ended is found, so that it can be forgotten, and what goes with it; and the few that have not, among many that have. A
+/// grant has ended when it was revoked or its time was over, whichever came first.
+const ENDED: &str = "
+    CREATE INDEX client_open_by_time ON client (user_id, connected_at_ms DESC, id DESC) WHERE ended_at_ms IS NULL;
+    CREATE INDEX client_ended ON client (last_activity_at_ms) WHERE ended_at_ms IS NOT NULL;
+    CREATE INDEX client_by_grant ON client (grant_id);
+    CREATE INDEX grant_ended ON grant (coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms));
+    CREATE INDEX grant_by_time ON grant (user_id, created_at_ms DESC, id DESC);
+    CREATE INDEX token_by_grant ON token (grant_id);
+";
+
+/// The authorization server: who may ask, what was asked and not yet answered, and what was given for it. Of secrets that are
+/// handed out only digests are here; a code that the owner reads in the terminal lives for some minutes.
+const OAUTH: &str = "
+    ALTER TABLE token ADD COLUMN expires_at_ms INTEGER;
+    ALTER TABLE token ADD COLUMN scopes TEXT;
+    ALTER TABLE token ADD COLUMN resource TEXT;
+    CREATE INDEX token_by_expiry ON token (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+    CREATE TABLE oauth_client (
+        id TEXT PRIMARY KEY,
+        name TEXT,
+        redirect_uris TEXT NOT NULL,
+        registered_at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX grant_by_client ON grant (client_id) WHERE client_id IS NOT NULL;
+    CREATE TABLE oauth_request (
+        id BLOB PRIMARY KEY,
+        client_id TEXT NOT NULL,
+        client_name TEXT,
+        redirect_uri TEXT NOT NULL,
+        state TEXT,
+        scopes TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        challenge TEXT NOT NULL,
+        user_code TEXT NOT NULL,
+        tries INTEGER NOT NULL DEFAULT 0,
+        asked_at_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE oauth_code (
+        digest BLOB PRIMARY KEY,
+        client_id TEXT NOT NULL,
+        client_name TEXT,
+        redirect_uri TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        challenge TEXT NOT NULL,
+        issued_at_ms INTEGER NOT NULL,
+        grant_id TEXT REFERENCES grant (id) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE oauth_refresh (
+        digest BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE,
+        resource TEXT NOT NULL,
+        issued_at_ms INTEGER NOT NULL,
+        used_at_ms INTEGER
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
+    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id);
+    CREATE INDEX oauth_code_by_grant ON oauth_code (grant_id);
 ";

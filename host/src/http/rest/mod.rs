@@ -30,7 +30,7 @@ type Answer = Result<Response, Problem>;
 
 /// Lets through whose grant permits this.
 fn check(admitted: &Admitted, scope: Scope) -> Result<(), Problem> {
-    if admitted.principal.may(scope) { Ok(()) } else { Err(not_permitted(scope)) }
+    if admitted.principal.may(scope) { Ok(()) } else { Err(not_permitted(&admitted.principal, scope)) }
 }
 
 /// What stands behind the `?` of an address.

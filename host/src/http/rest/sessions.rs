@@ -57,6 +57,7 @@ impl Wanted {
 struct Asking {
     app: Arc<App>,
     user: String,
+    sight: Sight,
     client: String,
     what: &'static str,
     began: Duration,
@@ -66,12 +67,15 @@ impl Asking {
     fn begin(app: &Arc<App>, admitted: &Admitted, headers: &HeaderMap, what: &'static str) -> Self {
         let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         let client = agent.map_or_else(|| "unknown client".to_owned(), report::clean);
-        let (user, began) = (admitted.principal.user_id.clone(), app.service.steady());
-        Self { app: Arc::clone(app), user, client, what, began }
-    }
-
-    fn sight(&self) -> Sight {
-        Sight::Of(self.user.as_str().into())
+        let principal = &admitted.principal;
+        Self {
+            app: Arc::clone(app),
+            user: principal.user_id.clone(),
+            sight: Sight::granted(principal, &app.service.setup().config().access),
+            client,
+            what,
+            began: app.service.steady(),
+        }
     }
 
     fn note(self, outcome: Outcome, tick: Option<&Tick>, session: Option<String>, agents: usize) {
@@ -94,7 +98,7 @@ impl Asking {
 async fn list(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, headers: HeaderMap) -> Answer {
     check(&admitted, Scope::StatusRead)?;
     let asking = Asking::begin(&app, &admitted, &headers, "GET /v1/sessions");
-    let tick = app.service.tick(&asking.sight()).await.map_err(unavailable)?;
+    let tick = app.service.tick(&asking.sight).await.map_err(unavailable)?;
     let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
     asking.note(Outcome::Ok, Some(&tick), None, 0);
     Ok(Json(sessions).into_response())
@@ -117,7 +121,7 @@ async fn status(
             return Err(Problem::new(StatusCode::BAD_REQUEST, error.to_string()));
         }
     };
-    let tick = app.service.tick(&asking.sight()).await.map_err(unavailable)?;
+    let tick = app.service.tick(&asking.sight).await.map_err(unavailable)?;
     let seen = match query::find(&tick, &id) {
         Ok(seen) => seen,
         Err(error) => {

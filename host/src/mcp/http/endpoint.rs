@@ -1,8 +1,11 @@
 //! The endpoint `/mcp`: from a request whose sender is known to its answer.
 
 use super::super::answer::Service;
+use super::super::connection::Connection;
+use super::super::server::Server;
 use super::Body;
 use super::guest::{Guest, House, Refusal, no_room};
+use super::handler::handlers;
 use super::message::{NoMessage, Wish};
 use crate::auth::Admitted;
 use crate::store::clients::EndReason;
@@ -10,6 +13,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
+use rmcp::ServerHandler;
 use std::any::Any;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -50,11 +54,28 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that nobody has come to yet.
+    /// An endpoint for headcount's own tools, that nobody has come to yet.
     pub fn new(service: Arc<Service>) -> Self {
+        let tools = Arc::clone(&service);
+        Self::of(service, move |connection| Server::new(Arc::clone(&tools), Arc::new(connection)))
+    }
+
+    /// The same for another handler, made anew for each session and each request of the newer era. Nothing of what it does
+    /// comes into the ledger.
+    pub fn serving<H: ServerHandler>(service: Arc<Service>, handler: impl Fn() -> H + Send + Sync + 'static) -> Self {
+        Self::of(service, move |_| handler())
+    }
+
+    fn of<H: ServerHandler>(service: Arc<Service>, handler: impl Fn(Connection) -> H + Send + Sync + 'static) -> Self {
         let room = |n| Arc::new(Semaphore::new(n));
-        let house = Arc::new(House { service, sessions: room(SESSIONS), streams: room(STREAMS) });
+        let (sessions, streams) = (room(SESSIONS), room(STREAMS));
+        let house = Arc::new(House { service, handlers: handlers(handler), sessions, streams });
         Self { house, guests: Arc::default(), ending: AtomicBool::new(false) }
+    }
+
+    /// What it answers from.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.house.service
     }
 
     /// Answers a request, whose body was read already. What is `kept` for it goes when the answer was sent.
@@ -94,7 +115,7 @@ impl Endpoint {
     pub fn end(&self) {
         self.drain();
         for guest in self.all().values() {
-            guest.end(Some(EndReason::ServerStopped));
+            guest.end(EndReason::ServerStopped);
         }
     }
 
@@ -136,7 +157,8 @@ async fn keep(guest: Arc<Guest>, admitted: Admitted, guests: Arc<Mutex<HashMap<S
         }
     }
     lock(&guests).remove(&admitted.principal.grant_id);
-    guest.end(None);
+    // The ledger tells by the grant why; that it was cut is said, lest it be taken for one that ended with this server.
+    guest.end(EndReason::Closed);
 }
 
 async fn post(
@@ -219,7 +241,7 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 /// Has rmcp answer. It is not told the token.
 async fn ask(guest: &Guest, mut request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
     request.headers_mut().remove(AUTHORIZATION);
-    guest.rmcp.handle(request.map(Full::new)).await
+    guest.rmcp.answer(request.map(Full::new)).await
 }
 
 /// Whether the body of a request is JSON, as its sender says.

@@ -4,18 +4,18 @@ use super::super::answer::Service;
 use super::super::callers::Callers;
 use super::super::connection::Connection;
 use super::super::rows::Rows;
-use super::super::server::Server;
 use super::super::splice::Splicer;
-use super::bucket::Bucket;
+use super::handler::{Handlers, Protocol};
 use super::memory::Memory;
 use super::message::Wish;
 use super::sessions::Sessions;
+use crate::auth::Bucket;
 use crate::auth::{Principal, Scope};
 use crate::clients::NewClient;
 use crate::monitor::Sight;
 use crate::store::audit::Transport;
 use crate::store::clients::EndReason;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -68,6 +68,8 @@ pub enum Refusal {
 /// What all guests share.
 pub(super) struct House {
     pub service: Arc<Service>,
+    /// What answers them.
+    pub handlers: Handlers,
     pub sessions: Arc<Semaphore>,
     pub streams: Arc<Semaphore>,
 }
@@ -76,7 +78,7 @@ pub(super) struct House {
 pub(super) struct Guest {
     pub splicer: Arc<Splicer>,
     pub sessions: Arc<Sessions>,
-    pub rmcp: StreamableHttpService<Server, Sessions>,
+    pub rmcp: Box<dyn Protocol>,
     /// Cancelled when it hears nothing new any more.
     pub gone: CancellationToken,
     /// Cancelled when everything of it is to end.
@@ -99,15 +101,14 @@ impl Guest {
             user_id: principal.user_id.clone(),
             grant_id: Some(principal.grant_id.clone()),
             client_id: principal.client_id.clone(),
-            transport: "http",
+            transport: "http".into(),
             ..NewClient::default()
         };
         let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(clock), common));
         let connection = Connection {
             transport: Transport::Http,
             user: principal.user_id.clone(),
-            sight: Sight::Of(principal.user_id.as_str().into()),
-            scopes: Some(principal.scopes.clone()),
+            sight: Sight::granted(principal, &service.setup().config().access),
             gone: gone.clone(),
             splicer: Arc::clone(&splicer),
             callers: Arc::new(Callers::new(Arc::clone(&rows))),
@@ -116,12 +117,11 @@ impl Guest {
         let memory = Memory::new(Arc::clone(service.setup()), &principal.grant_id);
         let room = Arc::clone(&house.sessions);
         let sessions = Arc::new(Sessions::new(room, Arc::clone(clock), gone.clone(), memory.clone()));
-        let (for_rmcp, their_rows) = (Arc::clone(service), Arc::clone(&rows));
+        let their_rows = Arc::clone(&rows);
         // For each session, and for each request of the newer era.
-        let server = move || {
+        let connect = move || {
             let callers = Arc::new(Callers::new(Arc::clone(&their_rows)));
-            let connection = Connection { gone: connection.gone.child_token(), callers, ..connection.clone() };
-            Ok(Server::new(Arc::clone(&for_rmcp), Arc::new(connection)))
+            Connection { gone: connection.gone.child_token(), callers, ..connection.clone() }
         };
         // Who may come in at all was decided before.
         let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts().disable_allowed_origins();
@@ -129,7 +129,7 @@ impl Guest {
         config.session_store = Some(Arc::new(memory));
         Self {
             splicer,
-            rmcp: StreamableHttpService::new(server, Arc::clone(&sessions), config),
+            rmcp: (house.handlers)(Box::new(connect), Arc::clone(&sessions), config),
             sessions,
             gone,
             over,
@@ -172,14 +172,13 @@ impl Guest {
         self.rows.end_idle(after);
     }
 
-    /// Ends everything of it. Where the grant has ended, that is what its clients end of, and it need not be said.
-    pub fn end(&self, reason: Option<EndReason>) {
-        if let Some(reason) = reason {
-            self.sessions.end_all(reason);
-            self.rows.end_all(reason);
-        }
-        self.gone.cancel();
+    /// Ends everything of it.
+    pub fn end(&self, reason: EndReason) {
+        // Answers are cut before anybody could say that the connection ends.
         self.over.cancel();
+        self.gone.cancel();
+        self.sessions.end_all(reason);
+        self.rows.end_all(reason);
     }
 }
 

@@ -4,9 +4,9 @@
 //! Each grant has a guest of its own, with its own sessions: an id of another's session is unknown there, as it should be.
 
 mod body;
-mod bucket;
 mod endpoint;
 mod guest;
+mod handler;
 mod memory;
 mod message;
 mod sessions;

@@ -216,10 +216,10 @@ impl SessionManager for Sessions {
 
     /// rmcp says so when a session has come to its end: by itself, where it is still known here.
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        // Who has the guest go ends all of them, and says why.
         if !self.gone.is_cancelled() {
             self.end(id, EndReason::Closed);
         }
-        self.all().remove(id);
         Ok(self.inner.close_session(id).await?)
     }
 

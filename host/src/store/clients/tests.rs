@@ -7,13 +7,14 @@ fn client(id: &str, server: &str, connected_at_ms: u64) -> Client {
     Client {
         id: id.into(),
         server: server.into(),
-        user_id: "ada".into(),
-        grant_id: None,
-        client_id: None,
-        name: Some("claude-code".into()),
-        version: Some("2.1.236".into()),
-        protocol: "2025-11-25".into(),
-        transport: "stdio".into(),
+        who: NewClient {
+            user_id: "ada".into(),
+            name: Some("claude-code".into()),
+            version: Some("2.1.236".into()),
+            protocol: "2025-11-25".into(),
+            transport: "stdio".into(),
+            ..NewClient::default()
+        },
         connected_at_ms,
         last_activity_at_ms: connected_at_ms,
         ended: None,
@@ -29,8 +30,7 @@ fn living(servers: &[&str]) -> HashSet<String> {
 fn store(dir: &tempfile::TempDir, clients: &[Client]) -> Store {
     let store = Store::at(dir.path());
     for one in clients {
-        let all = clients.iter().map(|client| client.server.clone()).collect();
-        store.record_client(one, &all, 0).unwrap();
+        store.record_client(one).unwrap();
     }
     store
 }
@@ -77,30 +77,18 @@ fn a_client_ends_with_its_server_though_nobody_has_said_so() {
     let end = End { at_ms: 15, reason: EndReason::ServerStopped };
     let ended = || store.clients(wanted(Which::Ended), &now).unwrap().clients;
     assert_eq!((ended().len(), ended()[0].ended), (1, Some(end)));
-    // Written down by the next who writes, it stays so.
-    store.record_client(&client("c", "lives", 30), &now, 0).unwrap();
+    // Written down, it stays so.
+    assert!(store.forget(&now, 0, 10).unwrap());
     assert_eq!(ended()[0].ended, Some(end));
     assert_eq!(store.clients(wanted(Which::Active), &living(&[])).unwrap(), Page::default());
 }
 
 #[test]
-fn only_what_has_ended_is_forgotten() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = store(&dir, &[client("old", "killed", 10), client("open", "lives", 10), client("late", "killed", 90)]);
-    store
-        .touch_clients([(&"old".to_owned(), &Activity { calls: calls(&[("x", 1, 0)]), ..Activity::default() })])
-        .unwrap();
-    store.record_client(&client("new", "lives", 100), &living(&["lives"]), 50).unwrap();
-    let page = store.clients(wanted(Which::All), &living(&["lives"])).unwrap();
-    assert_eq!(ids(&page), ["new", "late", "open"]);
-    let calls = store.read(|db| db.query_row("SELECT count(*) FROM client_call", [], |row| row.get::<_, u32>(0)));
-    assert_eq!(calls.unwrap(), Some(0), "its calls go with it");
-}
-
-#[test]
 fn nobody_sees_the_clients_of_others() {
     let dir = tempfile::tempdir().unwrap();
-    let store = store(&dir, &[client("a", "srv", 10), Client { user_id: "bob".into(), ..client("b", "srv", 20) }]);
+    let mut of_bob = client("b", "srv", 20);
+    of_bob.who.user_id = "bob".into();
+    let store = store(&dir, &[client("a", "srv", 10), of_bob]);
     assert_eq!(ids(&store.clients(wanted(Which::All), &living(&["srv"])).unwrap()), ["a"]);
     let after = Cursor { connected_at_ms: 30, id: "z".into() };
     let page = Wanted { after: Some(&after), ..wanted(Which::Active) };

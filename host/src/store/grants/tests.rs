@@ -1,7 +1,7 @@
 //! Grants on disk, as several processes use them.
 
 use super::*;
-use crate::store::clients::{Activity, Client, End, EndReason, Wanted, Which};
+use crate::store::clients::{Activity, Client, End, EndReason, NewClient, Wanted, Which};
 use std::collections::BTreeMap;
 
 fn grant(id: &str, name: &str) -> Grant {
@@ -31,8 +31,8 @@ fn a_grant_is_found_by_its_token_and_nothing_else() {
     let (one, two) = (grant("grt_1", "one"), Grant { expires_at_ms: Some(200), ..grant("grt_2", "two") });
     assert!(store.add_grant(&one, &digest(1)).unwrap() && store.add_grant(&two, &digest(2)).unwrap());
     let other = Store::at(dir.path());
-    assert_eq!(other.grant_of(&digest(1)).unwrap().as_ref(), Some(&one));
-    assert_eq!(other.grant_of(&digest(2)).unwrap().as_ref(), Some(&two));
+    assert_eq!(other.grant_of(&digest(1)).unwrap().map(|shown| shown.grant).as_ref(), Some(&one));
+    assert_eq!(other.grant_of(&digest(2)).unwrap().map(|shown| shown.grant).as_ref(), Some(&two));
     assert_eq!(other.grant_of(&digest(3)).unwrap(), None);
     assert_eq!(other.grants("ada").unwrap(), [two, one]);
     assert_eq!(other.grants("bob").unwrap(), []);
@@ -44,7 +44,7 @@ fn what_is_revoked_stays_so_since_the_first_time() {
     let store = Store::at(dir.path());
     store.add_grant(&grant("grt_1", "one"), &digest(1)).unwrap();
     assert_eq!(store.revoke_grant("bob", "grt_1", 150).unwrap(), None, "it is not his");
-    assert_eq!(store.grant_of(&digest(1)).unwrap().unwrap().ended(1000), None);
+    assert_eq!(store.grant_of(&digest(1)).unwrap().unwrap().grant.ended(1000), None);
     for now_ms in [150, 160] {
         let revoked = store.revoke_grant("ada", "grt_1", now_ms).unwrap().unwrap();
         assert_eq!(revoked.ended(1000), Some((150, GrantEnd::Revoked)));
@@ -115,13 +115,7 @@ fn a_client_ends_with_its_grant() {
     let client = |id: &str, grant: Option<&str>| Client {
         id: id.into(),
         server: "srv".into(),
-        user_id: "ada".into(),
-        grant_id: grant.map(str::to_owned),
-        client_id: None,
-        name: None,
-        version: None,
-        protocol: "2026-07-28".into(),
-        transport: "http".into(),
+        who: NewClient { user_id: "ada".into(), grant_id: grant.map(str::to_owned), ..NewClient::default() },
         connected_at_ms: 110,
         last_activity_at_ms: 120,
         ended: None,
@@ -132,7 +126,7 @@ fn a_client_ends_with_its_grant() {
     store.add_grant(&grant("grt_1", "one"), &digest(1)).unwrap();
     store.add_grant(&Grant { expires_at_ms: Some(300), ..grant("grt_2", "two") }, &digest(2)).unwrap();
     for (id, grant) in [("a", Some("grt_1")), ("b", Some("grt_1")), ("c", Some("grt_2")), ("d", None)] {
-        store.record_client(&client(id, grant), &living, 0).unwrap();
+        store.record_client(&client(id, grant)).unwrap();
     }
     let seen = |which, now_ms| {
         let wanted = Wanted { user_id: "ada", id: None, which, now_ms, limit: 100, after: None };

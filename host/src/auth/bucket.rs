@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A bucket of tokens.
-pub(super) struct Bucket {
+pub struct Bucket {
     clock: Arc<dyn Clock>,
     /// Tokens that come in a second.
     rate: f64,

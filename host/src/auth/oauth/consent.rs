@@ -1,0 +1,84 @@
+//! The owner's answer to a request. Whoever types the code that stands in the owner's terminal is the owner.
+
+use super::authorize::refused;
+use super::error::{ErrorCode, OAuthError, Refused};
+use super::redirect::Redirect;
+use super::user_code::UserCode;
+use super::{AuthorizationServer, Code, Issuer, RequestId};
+use crate::auth::Scopes;
+use crate::store::oauth::Request;
+
+/// So many codes may be tried for a request.
+pub const MOST_TRIES: u32 = 5;
+
+/// An answer as it was typed.
+#[derive(Debug)]
+pub struct Answer<'a> {
+    /// What was typed as the one-time code.
+    pub code: &'a str,
+    /// What is consented to.
+    pub scopes: Scopes,
+}
+
+/// What came of an answer.
+#[derive(Debug)]
+pub enum Answered {
+    /// The client gets its code: the browser goes there.
+    Granted(Redirect),
+    /// It was not the code. So many may still be tried.
+    WrongCode(Box<Request>, u32),
+}
+
+impl AuthorizationServer {
+    /// Consents to a request, if the code is right: the client gets an authorization code, which is on the disk then.
+    ///
+    /// # Errors
+    /// When there is no such request, too many codes were wrong, or nothing can be written.
+    pub fn consent(&self, id: &RequestId, answer: &Answer<'_>, issuer: &Issuer) -> Result<Answered, Refused> {
+        let oldest = self.oldest_request_ms();
+        // It counts before it is looked at: who sends many at a time has no more tries.
+        let request = self.store.try_request(&id.digest(), oldest, MOST_TRIES)?.ok_or_else(gone)?;
+        if !UserCode::typed(answer.code).is(&UserCode::typed(&request.user_code)) {
+            return match MOST_TRIES.saturating_sub(request.tries) {
+                0 => self.end(id, "too many wrong codes were typed", issuer),
+                left => Ok(Answered::WrongCode(Box::new(request), left)),
+            };
+        }
+        let wanted = Scopes::of_text(&request.scopes);
+        let scopes: Scopes = answer.scopes.iter().filter(|scope| wanted.permit(*scope)).collect();
+        if scopes.iter().next().is_none() {
+            return self.end(id, "the owner consents to none of it", issuer);
+        }
+        let code = Code::generate()?;
+        if !self.store.consent(&id.digest(), oldest, &code.digest(), &scopes.to_string(), self.now_ms())? {
+            return Err(gone().into());
+        }
+        let redirect = Redirect::checked(&request.redirect_uri)?;
+        Ok(Answered::Granted(redirect.with(&[
+            ("code", Some(code.reveal())),
+            ("state", request.state.as_deref()),
+            ("iss", Some(issuer.as_str())),
+        ])))
+    }
+
+    /// Refuses a request. Nobody needs a code for that.
+    ///
+    /// # Errors
+    /// Always: the client is told, or the user where there is no such request.
+    pub fn deny(&self, id: &RequestId, issuer: &Issuer) -> Result<Answered, Refused> {
+        self.end(id, "the owner does not consent", issuer)
+    }
+
+    fn end(&self, id: &RequestId, why: &'static str, issuer: &Issuer) -> Result<Answered, Refused> {
+        let request = self.store.take_request(&id.digest(), self.oldest_request_ms())?.ok_or_else(gone)?;
+        let redirect = Redirect::checked(&request.redirect_uri)?;
+        Err(refused(OAuthError::new(ErrorCode::AccessDenied, why), redirect, request.state.as_deref(), issuer))
+    }
+}
+
+fn gone() -> OAuthError {
+    OAuthError::new(
+        ErrorCode::InvalidRequest,
+        "this request was answered already, or its time is over: begin again in the client",
+    )
+}

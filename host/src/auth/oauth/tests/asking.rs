@@ -1,0 +1,175 @@
+//! Clients that ask, and the owner's answers.
+
+use super::*;
+
+#[test]
+fn until_it_is_sure_where_the_answer_goes_nothing_is_sent_anywhere() {
+    let home = Home::new();
+    for (name, value) in [
+        ("redirect_uri", ""),
+        ("redirect_uri", "https://evil.example/callback"),
+        ("redirect_uri", "http://127.0.0.1:1234/callback2"),
+        ("redirect_uri", "http://127.0.0.1:1234/callback?a=b"),
+        ("redirect_uri", "http://localhost:1234/callback"),
+        ("state", &"x".repeat(5000)),
+    ] {
+        let refused = home.begin(&with(&home.asks(), name, value)).unwrap_err();
+        assert!(matches!(refused, Refused::ToUser(_)), "{name}={value}: {refused:?}");
+    }
+    assert!(home.begin(&with(&home.asks(), "redirect_uri", "http://127.0.0.1:9/callback")).is_ok(), "any port");
+    assert_eq!(home.server.registered("hci_00").unwrap_err().code, ErrorCode::InvalidClient);
+}
+
+#[test]
+fn what_cannot_be_granted_the_client_is_told() {
+    let home = Home::new();
+    for (name, value, code) in [
+        ("response_type", "", ErrorCode::InvalidRequest),
+        ("response_type", "token", ErrorCode::UnsupportedResponseType),
+        ("response_mode", "fragment", ErrorCode::InvalidRequest),
+        ("code_challenge", "", ErrorCode::InvalidRequest),
+        ("code_challenge_method", "plain", ErrorCode::InvalidRequest),
+        ("code_challenge_method", "", ErrorCode::InvalidRequest),
+        ("resource", "http://localhost:7878/other", ErrorCode::InvalidTarget),
+        ("resource", "https://agents.example/mcp", ErrorCode::InvalidTarget),
+        ("scope", "openid profile", ErrorCode::InvalidScope),
+    ] {
+        let Err(Refused::ToClient(error, redirect)) = home.begin(&with(&home.asks(), name, value)) else {
+            panic!("{name}={value} is refused, and the client is told");
+        };
+        assert_eq!(error.code, code, "{name}={value}");
+        let says = says(&redirect);
+        assert_eq!((says["error"].as_str(), says["state"].as_str()), (code.as_str(), "its state"));
+        assert_eq!(says["iss"], home.issuer.as_str());
+        assert!(redirect.to_string().starts_with(REDIRECT), "{redirect}");
+    }
+    assert!(home.store.requests(0).unwrap().is_empty(), "nothing waits for it");
+}
+
+#[test]
+fn a_client_that_names_no_scope_gets_the_least() {
+    let home = Home::new();
+    assert_eq!(home.begin(&with(&home.asks(), "scope", "")).unwrap().request.scopes, "status:read");
+    let some = with(&home.asks(), "scope", "offline_access clients:read");
+    assert_eq!(home.begin(&some).unwrap().request.scopes, "clients:read");
+    let none = with(&home.asks(), "resource", "");
+    assert_eq!(home.begin(&none).unwrap().request.resource, home.issuer.resource());
+}
+
+#[test]
+fn only_the_code_of_the_owners_terminal_consents_and_five_may_be_tried() {
+    let home = Home::new();
+    let begun = home.begin(&home.asks()).unwrap();
+    let other = home.begin(&home.asks()).unwrap();
+    let right = &begun.request.user_code;
+    assert_eq!(requests(&home.store, &*home.clock).unwrap().requests.len(), 2);
+    for (typed, left) in [("", 4), ("BCDF-GHJK", 3), (other.request.user_code.as_str(), 2)] {
+        let answered = home.answer(&begun.id, typed, "status:read").unwrap();
+        assert!(matches!(answered, Answered::WrongCode(_, l) if l == left), "{answered:?}");
+    }
+    // Lower case and without its hyphen.
+    let typed = right.to_lowercase().replace('-', "");
+    assert!(matches!(home.answer(&begun.id, &typed, "status:read"), Ok(Answered::Granted(_))));
+    assert!(matches!(home.answer(&begun.id, right, "status:read"), Err(Refused::ToUser(_))), "once");
+    for _ in 0..4 {
+        assert!(matches!(home.answer(&other.id, "", "status:read"), Ok(Answered::WrongCode(..))));
+    }
+    let Err(Refused::ToClient(error, _)) = home.answer(&other.id, "", "status:read") else { panic!("it is over") };
+    assert_eq!(error.code, ErrorCode::AccessDenied);
+    assert!(matches!(home.answer(&other.id, &other.request.user_code, "status:read"), Err(Refused::ToUser(_))));
+}
+
+#[test]
+fn the_owner_consents_to_as_much_as_was_asked_at_most() {
+    let home = Home::new();
+    let consented = |scopes| {
+        let begun = home.begin(&home.asks()).unwrap();
+        match home.answer(&begun.id, &begun.request.user_code, scopes) {
+            Ok(Answered::Granted(to)) => names(&home.token(&home.redeems(&says(&to)["code"])).unwrap().scopes),
+            Err(Refused::ToClient(error, _)) => error.code.as_str().to_owned(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(consented("clients:read"), "clients:read");
+    assert_eq!(consented("status:read grants:revoke"), "status:read");
+    assert_eq!(consented("grants:revoke"), "access_denied");
+    assert_eq!(consented(""), "access_denied");
+}
+
+#[test]
+fn who_is_denied_is_told_so_and_the_request_is_over() {
+    let home = Home::new();
+    let begun = home.begin(&home.asks()).unwrap();
+    let Err(Refused::ToClient(_, redirect)) = home.server.deny(&begun.id, &home.issuer) else { panic!("denied") };
+    assert_eq!((says(&redirect)["error"].as_str(), says(&redirect)["state"].as_str()), ("access_denied", "its state"));
+    assert!(matches!(home.server.deny(&begun.id, &home.issuer), Err(Refused::ToUser(_))));
+    assert!(matches!(home.answer(&begun.id, &begun.request.user_code, "status:read"), Err(Refused::ToUser(_))));
+}
+
+#[test]
+fn a_request_waits_for_ten_minutes() {
+    let home = Home::new();
+    let (first, second) = (home.begin(&home.asks()).unwrap(), home.begin(&home.asks()).unwrap());
+    home.pass(600);
+    assert!(matches!(home.answer(&first.id, &first.request.user_code, "status:read"), Ok(Answered::Granted(_))));
+    home.clock.advance(Duration::from_millis(1));
+    assert!(matches!(home.answer(&second.id, &second.request.user_code, "status:read"), Err(Refused::ToUser(_))));
+    assert!(requests(&home.store, &*home.clock).unwrap().requests.is_empty());
+}
+
+#[test]
+fn a_flood_of_requests_leaves_those_that_wait_alone() {
+    let home = Home::new();
+    let mine = home.begin(&home.asks()).unwrap();
+    for _ in 0..31 {
+        home.begin(&home.asks()).unwrap();
+    }
+    let Err(Refused::ToClient(error, _)) = home.begin(&home.asks()) else { panic!("that is one too many") };
+    assert_eq!(error.code, ErrorCode::TemporarilyUnavailable);
+    assert!(matches!(home.answer(&mine.id, &mine.request.user_code, "status:read"), Ok(Answered::Granted(_))));
+    assert!(home.begin(&home.asks()).is_ok(), "there is room again");
+    home.pass(601);
+    assert!((0..32).all(|_| home.begin(&home.asks()).is_ok()));
+}
+
+#[test]
+fn a_flood_of_registrations_drives_out_nobody_who_was_consented_to() {
+    let home = Home::new();
+    let waiting = home.code();
+    let used = home.server.register(metadata("used", &[REDIRECT])).unwrap();
+    let begun = home.server.begin(&used, &params(&home.asks()), &home.issuer).unwrap();
+    let Ok(Answered::Granted(to)) = home.answer(&begun.id, &begun.request.user_code, "status:read") else { panic!() };
+    home.token(&with(&home.redeems(&says(&to)["code"]), "client_id", &used.id)).unwrap();
+    let first = home.server.register(metadata("first", &[REDIRECT])).unwrap();
+    for n in 0..200 {
+        home.clock.advance(Duration::from_millis(1));
+        let client = home.server.register(metadata(&format!("flood {n}"), &[REDIRECT])).unwrap();
+        assert!(home.server.registered(&client.id).is_ok());
+    }
+    assert!(home.server.registered(&first.id).is_err(), "the oldest make room");
+    assert!(home.server.registered(&used.id).is_ok());
+    assert!(home.token(&home.redeems(&waiting)).is_ok(), "nor who has a code");
+}
+
+#[test]
+fn a_client_registers_with_what_it_can_be() {
+    let home = Home::new();
+    let register = |value: serde_json::Value| home.server.register(serde_json::from_value(value).unwrap());
+    let base = || serde_json::json!({"redirect_uris": [REDIRECT], "client_name": "\u{1b}[31m<b>\u{202e}x</b>\n"});
+    assert_eq!(register(base()).unwrap().name.as_deref(), Some("<b>x</b>"));
+    let many: Vec<String> = (0..17).map(|n| format!("https://agents.example/{n}")).collect();
+    for (name, value, code) in [
+        ("redirect_uris", serde_json::json!([]), ErrorCode::InvalidRedirectUri),
+        ("redirect_uris", serde_json::json!(many), ErrorCode::InvalidRedirectUri),
+        ("redirect_uris", serde_json::json!([REDIRECT, "javascript:alert(1)"]), ErrorCode::InvalidRedirectUri),
+        ("grant_types", serde_json::json!(["implicit"]), ErrorCode::InvalidClientMetadata),
+        ("response_types", serde_json::json!(["token"]), ErrorCode::InvalidClientMetadata),
+    ] {
+        let mut bad = base();
+        bad[name] = value;
+        assert_eq!(register(bad.clone()).unwrap_err().code, code, "{bad}");
+    }
+    let mut blank = base();
+    blank["client_name"] = "\u{200b} ".into();
+    assert_eq!(register(blank).unwrap().name, None);
+}

@@ -1,0 +1,201 @@
+//! MCP servers that headcount is a client of, and what their settings may say together.
+
+use super::problem::{Origins, Problem, entry, item};
+use super::span::Span;
+use http::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use url::Url;
+
+/// A server that is started (`command`), or is there already (`url`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Upstream {
+    /// What to call it.
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"), length(max = 64))]
+    pub name: String,
+    /// The program to start; one without a slash is looked for in `PATH`. It has the environment of headcount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables that it has beside those.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Where a server over streamable HTTP is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers that it is sent. None of them may be a secret: for a token there are `token_env` and `token_file`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// The variable of headcount's environment that holds its bearer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub token_env: Option<String>,
+    /// The file that holds its bearer token, and nothing else. One that is not absolute stands beside the configuration file;
+    /// `~/` is the home directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub token_file: Option<PathBuf>,
+    /// The tools that may be called, by exact name; empty = all.
+    #[serde(default)]
+    #[schemars(extend("uniqueItems" = true))]
+    pub allow: Vec<String>,
+    /// How the protocol is agreed on.
+    #[serde(default)]
+    pub handshake: Handshake,
+    /// How long connecting may take, its start and the list of its tools included (100 ms to 1 h).
+    #[serde(default = "connect_timeout")]
+    #[schemars(extend("x-least" = "100ms", "x-most" = "1h"))]
+    pub connect_timeout: Span,
+    /// How long the answer to a call is waited for (1 ms to 24 h).
+    #[serde(default = "timeout")]
+    #[schemars(extend("x-least" = "1ms", "x-most" = "24h"))]
+    pub timeout: Span,
+    /// How long a program is given to end after its input is closed, and then again after SIGTERM (at most 1 min).
+    #[serde(default = "close_grace")]
+    #[schemars(extend("x-most" = "1m"))]
+    pub close_grace: Span,
+    /// How many calls may be unanswered; one more is an error (1 to 4096).
+    #[serde(default = "queue")]
+    #[schemars(range(min = 1, max = 4096))]
+    pub queue: u32,
+}
+
+/// How the protocol is agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Handshake {
+    /// By `server/discover` of revision 2026-07-28, and by `initialize` where the server knows nothing of that.
+    #[default]
+    Auto,
+    /// By `initialize` alone: for older servers that `server/discover` upsets.
+    Initialize,
+    /// By `server/discover` alone.
+    Discover,
+}
+
+fn connect_timeout() -> Span {
+    Span::from_millis(30_000)
+}
+
+fn timeout() -> Span {
+    Span::from_millis(60_000)
+}
+
+fn close_grace() -> Span {
+    Span::from_millis(2_000)
+}
+
+fn queue() -> u32 {
+    64
+}
+
+/// Headers that the transport itself sees to.
+const OWN_HEADERS: [&str; 7] =
+    ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "mcp-method", "mcp-name"];
+
+/// Headers that hold secrets, which do not belong into a file that is shown, copied and committed.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
+
+/// A header that may stand in the configuration.
+///
+/// # Errors
+/// In words, when it may not.
+pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let header: HeaderName = name.parse().map_err(|_| "is no name of a header")?;
+    if SECRET_HEADERS.contains(&header.as_str()) {
+        return Err(
+            "holds a secret, which is not kept in this file: name where the token is by token_env or token_file".into(),
+        );
+    }
+    if OWN_HEADERS.contains(&header.as_str()) {
+        return Err("is set by the transport itself".into());
+    }
+    let value = value.parse().map_err(|_| "cannot be sent: it holds control characters")?;
+    Ok((header, value))
+}
+
+/// Whether a URL leads to this machine, by its host.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+/// What is wrong with the servers, beyond what their schema says.
+pub(super) fn problems(upstreams: &[Upstream], origins: &Origins) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, upstream) in upstreams.iter().enumerate() {
+        let at = item("upstream", index);
+        let found = faults(upstream).into_iter();
+        problems.extend(found.map(|(key, message)| match key.is_empty() {
+            true => origins.problem(&at, message),
+            false => origins.problem(&key.iter().fold(at.clone(), |at, name| entry(&at, name)), message),
+        }));
+    }
+    problems
+}
+
+type Fault<'u> = (Vec<&'u str>, String);
+
+fn faults(upstream: &Upstream) -> Vec<Fault<'_>> {
+    let mut faults: Vec<Fault<'_>> = Vec::new();
+    if upstream.command.is_some() == upstream.url.is_some() {
+        faults.push((vec![], "wanted either `command` or `url`".into()));
+    }
+    let of_command = [("args", !upstream.args.is_empty()), ("env", !upstream.env.is_empty())];
+    let of_url = [
+        ("headers", !upstream.headers.is_empty()),
+        ("token_env", upstream.token_env.is_some()),
+        ("token_file", upstream.token_file.is_some()),
+    ];
+    for (keys, with, is_there) in
+        [(&of_command[..], "command", upstream.command.is_some()), (&of_url[..], "url", upstream.url.is_some())]
+    {
+        let stray = keys.iter().filter(|(_, is_set)| *is_set && !is_there);
+        faults.extend(stray.map(|(key, _)| (vec![*key], format!("means nothing without `{with}`"))));
+    }
+    if upstream.token_env.is_some() && upstream.token_file.is_some() {
+        faults.push((vec!["token_file"], "wanted one place for the token, and `token_env` is another".into()));
+    }
+    for (name, value) in &upstream.headers {
+        faults.extend(header(name, value).err().map(|fault| (vec!["headers", name.as_str()], fault)));
+    }
+    for name in upstream
+        .env
+        .iter()
+        .filter(|(name, value)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0'))
+    {
+        faults.push((vec!["env", name.0.as_str()], "is no variable".into()));
+    }
+    if let Some(url) = &upstream.url {
+        let has_token = upstream.token_env.is_some() || upstream.token_file.is_some();
+        faults.extend(url_fault(url, has_token).map(|fault| (vec!["url"], fault.to_owned())));
+    }
+    let no_name = |name: &&String| name.is_empty() || name.chars().count() > 256 || name.chars().any(char::is_control);
+    if let Some(name) = upstream.allow.iter().find(no_name) {
+        let shown: String = name.chars().take(40).collect();
+        faults.push((vec!["allow"], format!("{shown:?} is no tool's name")));
+    }
+    faults
+}
+
+fn url_fault(url: &str, has_token: bool) -> Option<&'static str> {
+    let Ok(url) = Url::parse(url) else { return Some("is no URL") };
+    if !["http", "https"].contains(&url.scheme()) {
+        return Some("wanted http:// or https://");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Some("holds a user or password: name where the token is by token_env or token_file");
+    }
+    (has_token && url.scheme() == "http" && !is_loopback(&url))
+        .then_some("would send the token in the clear: wanted https://, or a server on this machine")
+}

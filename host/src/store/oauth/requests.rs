@@ -1,0 +1,126 @@
+//! Requests for authorization that wait for the owner's consent. What stands here for some minutes is the owner's to read: the
+//! code that is typed in is in it.
+
+use crate::store::grants::Digest;
+use crate::store::{Store, StoreError};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+
+/// A request for authorization (RFC 6749, section 4.1.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The digest of what the browser knows it by.
+    pub id: Digest,
+    /// Who asks.
+    pub client_id: String,
+    /// What the client calls itself, if it does.
+    pub client_name: Option<String>,
+    /// Where the answer is sent.
+    pub redirect_uri: String,
+    /// What the client wants back with it.
+    pub state: Option<String>,
+    /// What it wants: the scopes' names with a space between.
+    pub scopes: String,
+    /// What it wants it for (RFC 8707).
+    pub resource: String,
+    /// The challenge that is answered when the code is redeemed (RFC 7636).
+    pub challenge: String,
+    /// The one-time code that is shown to the owner alone.
+    pub user_code: String,
+    /// How many codes were tried.
+    pub tries: u32,
+    /// Unix milliseconds.
+    pub asked_at_ms: u64,
+}
+
+impl Store {
+    /// Takes up a request; those that were asked before `oldest_ms` are forgotten. Returns whether there was room: no more than
+    /// `most` wait at a time.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn add_request(&self, request: &Request, oldest_ms: u64, most: u32) -> Result<bool, StoreError> {
+        self.write(|connection| {
+            connection.execute("DELETE FROM oauth_request WHERE asked_at_ms < ?1", [oldest_ms.cast_signed()])?;
+            let waiting: u32 = connection.query_row("SELECT count(*) FROM oauth_request", [], |row| row.get(0))?;
+            if waiting >= most {
+                return Ok(false);
+            }
+            insert(connection, request)?;
+            Ok(true)
+        })
+    }
+
+    /// Those that were asked since `oldest_ms` and wait, the oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read. Where there is none yet, nobody waits.
+    pub fn requests(&self, oldest_ms: u64) -> Result<Vec<Request>, StoreError> {
+        let found = self.read(|connection| {
+            let sql = "SELECT * FROM oauth_request WHERE asked_at_ms >= ?1 ORDER BY asked_at_ms, id";
+            connection.prepare_cached(sql)?.query_map([oldest_ms.cast_signed()], from_row)?.collect()
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// A request that a code is about to be tried for; the try counts, whatever comes of it. `None`: there is none of this id
+    /// since `oldest_ms`, or so many codes were tried that none more may be.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn try_request(&self, id: &Digest, oldest_ms: u64, most_tries: u32) -> Result<Option<Request>, StoreError> {
+        self.write(|connection| {
+            let sql = "UPDATE oauth_request SET tries = tries + 1 WHERE id = ?1 AND asked_at_ms >= ?2 AND tries < ?3
+                RETURNING *";
+            connection.query_row(sql, params![id, oldest_ms.cast_signed(), most_tries], from_row).optional()
+        })
+    }
+
+    /// Forgets a request, and returns it; `None`: there is none of this id since `oldest_ms`.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn take_request(&self, id: &Digest, oldest_ms: u64) -> Result<Option<Request>, StoreError> {
+        self.write(|connection| take(connection, id, oldest_ms))
+    }
+}
+
+/// Takes a request out, so that it is answered once.
+pub(super) fn take(connection: &Connection, id: &Digest, oldest_ms: u64) -> rusqlite::Result<Option<Request>> {
+    let sql = "DELETE FROM oauth_request WHERE id = ?1 AND asked_at_ms >= ?2 RETURNING *";
+    connection.query_row(sql, params![id, oldest_ms.cast_signed()], from_row).optional()
+}
+
+fn insert(connection: &Connection, request: &Request) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO oauth_request VALUES (:id, :client, :name, :redirect, :state, :scopes, :resource, :challenge, :code,
+        :tries, :asked)";
+    let values = named_params! {
+        ":id": request.id,
+        ":client": request.client_id,
+        ":name": request.client_name,
+        ":redirect": request.redirect_uri,
+        ":state": request.state,
+        ":scopes": request.scopes,
+        ":resource": request.resource,
+        ":challenge": request.challenge,
+        ":code": request.user_code,
+        ":tries": request.tries,
+        ":asked": request.asked_at_ms.cast_signed(),
+    };
+    connection.execute(sql, values).map(drop)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
+    Ok(Request {
+        id: row.get("id")?,
+        client_id: row.get("client_id")?,
+        client_name: row.get("client_name")?,
+        redirect_uri: row.get("redirect_uri")?,
+        state: row.get("state")?,
+        scopes: row.get("scopes")?,
+        resource: row.get("resource")?,
+        challenge: row.get("challenge")?,
+        user_code: row.get("user_code")?,
+        tries: row.get("tries")?,
+        asked_at_ms: row.get::<_, i64>("asked_at_ms")?.cast_unsigned(),
+    })
+}

@@ -1,0 +1,131 @@
+//! What `[access]` lets somebody see, and what they may declare.
+
+use crate::http_client::{Connection, Server, token};
+use crate::http_rest::{ALL, strangers};
+use crate::mcp_client::LEGACY;
+use crate::world::{World, stand_in, until};
+use headcount::demo::stand_in::Behaviour;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The user of this process.
+fn me() -> String {
+    nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().map_or_else(String::new, |user| user.name)
+}
+
+/// A server with this in its configuration.
+fn configured(world: &World, rosters: &[&Path], text: &str) -> Server {
+    let file = world.write("access.toml", text).display().to_string();
+    Server::start_with(world, rosters, &[], &[("HEADCOUNT_CONFIG", &file)])
+}
+
+/// The ids of the sessions that are listed.
+fn sessions(connection: &mut Connection) -> Vec<String> {
+    let listed = connection.get("/v1/sessions").json()["sessions"].take();
+    let id = |session: &Value| session["session_id"].as_str().unwrap().to_owned();
+    listed.as_array().unwrap().iter().map(id).collect()
+}
+
+#[test]
+fn who_may_see_more_sees_it_everywhere_and_nothing_else_of_it() {
+    let world = World::new();
+    let roster = world.roster("shop", &[("one", std::process::id())]);
+    let theirs = strangers(&world);
+    let access = format!("[[access]]\nuser = \"somebody-else\"\nsees = [{:?}]\n", me());
+    let server = configured(&world, &[&roster], &access);
+    let own = token(&world, "own", &ALL);
+    server.connect(&own).structured("list_sessions", json!({}));
+    let mut guest = server.connect(&theirs);
+    assert_eq!(sessions(&mut guest), ["shop"]);
+    assert_eq!(guest.get("/v1/sessions/shop/status").json()["session_id"], "shop");
+    assert_eq!(guest.structured("list_sessions", json!({}))["sessions"][0]["session_id"], "shop");
+    assert_eq!(guest.structured("get_session_status", json!({"session_id": "shop"}))["agent_count"], 1);
+    let waited = guest.structured("wait_for_attention", json!({"session_id": "shop", "timeout_s": 1}));
+    assert_eq!(waited["session_id"], "shop", "{waited:#}");
+    let uri = "headcount://session/shop";
+    assert_eq!(guest.ask("resources/list", json!({})).message()["result"]["resources"][0]["uri"], uri);
+    assert!(guest.ask("resources/read", json!({"uri": uri})).message()["result"]["contents"].is_array());
+    let mut listens = server.connect(&theirs);
+    listens.send_message("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}}));
+    assert_eq!(listens.head().status, 200);
+    assert_eq!(listens.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    server.connect(&own).structured("register_agent", json!({"session_id": "shop", "agent_name": "another"}));
+    assert_eq!(listens.event().unwrap()["params"]["uri"], uri, "it hears of it");
+
+    // Seeing sessions is not seeing clients and grants, and changes nothing.
+    let clients = guest.get("/v1/mcp/sessions?state=all").json()["sessions"].take();
+    assert!(clients.as_array().unwrap().iter().all(|row| row["user_id"] == "somebody-else"), "{clients:#}");
+    let grants = guest.get("/v1/grants?all=true").json()["grants"].take();
+    assert!(grants.as_array().unwrap().iter().all(|row| row["user_id"] == "somebody-else"), "{grants:#}");
+    for (tool, agent) in [("register_agent", "spy"), ("unregister_agent", "another")] {
+        let result = guest.call(tool, json!({"session_id": "shop", "agent_name": agent}));
+        assert!(result["content"][0]["text"].as_str().unwrap().contains("no session of yours"), "{result:#}");
+    }
+}
+
+#[test]
+fn who_is_meant_is_said_by_grant_or_client_too_and_a_star_means_everybody() {
+    let world = World::new();
+    let roster = world.roster("shop", &[("one", std::process::id())]);
+    let theirs = strangers(&world);
+    for (access, sees) in [
+        ("[[access]]\nclient = \"desk\"\nsees = [\"*\"]\n".to_owned(), false),
+        ("[[access]]\ngrant = \"grt_0\"\nsees = [\"*\"]\n".to_owned(), false),
+        (format!("[[access]]\nuser = {:?}\nsees = [\"somebody-else\"]\n", me()), false),
+        ("[[access]]\nuser = \"somebody-else\"\nsees = [\"nobody-here\"]\n".to_owned(), false),
+        ("[[access]]\nuser = \"somebody-else\"\nsees = [\"*\"]\n".to_owned(), true),
+    ] {
+        let server = configured(&world, &[&roster], &access);
+        assert_eq!(!sessions(&mut server.connect(&theirs)).is_empty(), sees, "{access}");
+    }
+}
+
+#[test]
+fn what_somebody_declares_is_theirs() {
+    let world = World::new();
+    let roster = world.roster("shop", &[("one", std::process::id())]);
+    let (own, theirs) = (token(&world, "own", &ALL), strangers(&world));
+    let server = Server::start(&world, &[&roster]);
+    let (mut guest, mut owner) = (server.connect(&theirs), server.connect(&own));
+    guest.initialize(LEGACY[3]);
+    let declared = json!({"session_id": "depot", "session_name": "Depot", "agent_name": "remote"});
+    assert_eq!(guest.structured("register_agent", declared)["session_id"], "depot");
+    assert_eq!((sessions(&mut guest), sessions(&mut owner)), (vec!["depot".to_owned()], vec!["shop".to_owned()]));
+    // By its name, too, and once more.
+    let again = json!({"session_id": "Depot", "agent_name": "remote"});
+    assert_eq!(guest.structured("register_agent", again)["replaced"], true);
+    assert_eq!(world.run(&["status", "depot", "--json"]).json()["agent_count"], 1, "whoever is here sees all");
+    for (tool, agent) in [("register_agent", "mine"), ("unregister_agent", "remote")] {
+        let result = owner.call(tool, json!({"session_id": "depot", "agent_name": agent}));
+        assert!(result["content"][0]["text"].as_str().unwrap().contains("no session of yours"), "{result:#}");
+        let named = owner.call(tool, json!({"session_id": "Depot", "agent_name": agent}));
+        assert_eq!(named["isError"], true, "{named:#}");
+    }
+    // Names of others are not told.
+    let missing = guest.structured("unregister_agent", json!({"session_id": "depot", "agent_name": "nobody"}));
+    assert_eq!(missing["removed"], false);
+    let elsewhere = guest.structured("unregister_agent", json!({"session_id": "empty", "agent_name": "nobody"}));
+    assert!(!elsewhere["note"].as_str().unwrap().contains("shop"), "{elsewhere:#}");
+    let gone = guest.structured("unregister_agent", json!({"session_id": "depot", "agent_name": "remote"}));
+    assert_eq!(gone["removed"], true);
+    until("it has gone", || sessions(&mut server.connect(&theirs)).is_empty());
+}
+
+#[test]
+fn processes_of_others_are_declared_by_whom_may_see_them() {
+    let world = World::new();
+    let idle = stand_in(Behaviour::Idle);
+    let (own, theirs) = (token(&world, "own", &ALL), strangers(&world));
+    let declared = |session: &str| json!({"session_id": session, "agent_name": "it", "process_id": idle.pid()});
+    let server = Server::start(&world, &[]);
+    let result = server.connect(&theirs).call("register_agent", declared("spying"));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("no process") && text.contains("somebody-else"), "{text}");
+    assert_eq!(server.connect(&own).structured("register_agent", declared("own"))["success"], true);
+    drop(server);
+    // Also whoever sees everybody declares in sessions of its own alone.
+    let server = configured(&world, &[], "[[access]]\nuser = \"somebody-else\"\nsees = [\"*\"]\n");
+    assert_eq!(server.connect(&theirs).call("register_agent", declared("own"))["isError"], true);
+    assert_eq!(server.connect(&theirs).structured("register_agent", declared("shared"))["success"], true);
+    assert!(sessions(&mut server.connect(&theirs)).contains(&"shared".to_owned()));
+}
