@@ -1,6 +1,7 @@
 //! What the service manager is told of a server.
 
 use crate::http_client::{Server, token};
+use crate::http_tls::Issued;
 use crate::world::{PATIENCE, World};
 use serde_json::json;
 use std::io::ErrorKind;
@@ -17,10 +18,10 @@ impl Manager {
     }
 
     /// A server that it has started, with these variables beside.
-    fn start(&self, world: &World, variables: &[(&str, &str)]) -> Server {
+    fn start(&self, world: &World, args: &[&str], variables: &[(&str, &str)]) -> Server {
         let socket = world.path("notify");
         let variables = [&[("NOTIFY_SOCKET", socket.to_str().unwrap())], variables].concat();
-        Server::start_with(world, &[], &[], &variables)
+        Server::start_with(world, &[], args, &variables)
     }
 
     /// The next message, line by line.
@@ -53,7 +54,7 @@ impl Manager {
 fn the_service_manager_hears_of_beginning_and_end() {
     let world = World::new();
     let manager = Manager::new(&world);
-    let server = manager.start(&world, &[]);
+    let server = manager.start(&world, &[], &[]);
     let status = format!("STATUS=serves MCP and REST at http://{}", server.address);
     assert_eq!(manager.told(), ["READY=1", &status]);
     assert_eq!(server.terminate(PATIENCE).0, Some(0));
@@ -62,17 +63,30 @@ fn the_service_manager_hears_of_beginning_and_end() {
 }
 
 #[test]
+fn the_service_manager_hears_of_a_new_certificate() {
+    let world = World::new();
+    let manager = Manager::new(&world);
+    let server = manager.start(&world, &Issued::new(&world).args(), &[]);
+    assert_eq!(manager.told()[1], format!("STATUS=serves MCP and REST at https://{}", server.address));
+    Issued::new(&world);
+    let told = manager.told();
+    assert_eq!(told[0], "RELOADING=1");
+    assert!(told[1].strip_prefix("MONOTONIC_USEC=").unwrap().parse::<u64>().unwrap() > 0);
+    assert_eq!(manager.told(), ["READY=1"]);
+}
+
+#[test]
 fn a_server_that_is_watched_says_that_it_lives() {
     let world = World::new();
     let manager = Manager::new(&world);
-    let server = manager.start(&world, &[("WATCHDOG_USEC", "200000")]);
+    let server = manager.start(&world, &[], &[("WATCHDOG_USEC", "200000")]);
     assert_eq!(manager.told()[0], "READY=1");
     for _ in 0..5 {
         assert_eq!(manager.told(), ["WATCHDOG=1"]);
     }
     assert_eq!(server.terminate(PATIENCE).0, Some(0));
     assert_eq!(manager.rest().last().unwrap(), &["STOPPING=1"]);
-    let server = manager.start(&world, &[("WATCHDOG_USEC", "200000"), ("WATCHDOG_PID", "1")]);
+    let server = manager.start(&world, &[], &[("WATCHDOG_USEC", "200000"), ("WATCHDOG_PID", "1")]);
     assert_eq!(server.terminate(PATIENCE).0, Some(0));
     assert!(manager.rest().iter().flatten().all(|told| told != "WATCHDOG=1"), "another process is watched");
 }

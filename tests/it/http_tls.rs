@@ -26,14 +26,14 @@ const ALERT: usize = 7;
 type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A certificate with its key, in files.
-struct Issued {
+pub struct Issued {
     certificate: PathBuf,
     key: PathBuf,
     trusted: CertificateDer<'static>,
 }
 
 impl Issued {
-    fn new(world: &World) -> Self {
+    pub fn new(world: &World) -> Self {
         Self::until(world, 2099)
     }
 
@@ -46,7 +46,7 @@ impl Issued {
         Self { certificate: files.0, key: files.1, trusted: issued.der().clone() }
     }
 
-    fn args(&self) -> [&str; 4] {
+    pub fn args(&self) -> [&str; 4] {
         ["--tls-cert", self.certificate.to_str().unwrap(), "--tls-key", self.key.to_str().unwrap()]
     }
 
@@ -139,7 +139,7 @@ fn a_renewed_certificate_is_shown_to_whoever_comes_next() {
     let server = Server::start_with(&world, &[], &old.args(), &[]);
     let mut stays = old.connect(&server, None).unwrap();
     assert_eq!(stays.get("/healthz").status, 200);
-    // It is written in two steps, and between them nothing fits.
+    // It is written in steps, and between them nothing fits.
     let (params, key) = certificate(2099);
     let new = params.self_signed(&key).unwrap();
     fs::write(&old.certificate, &new.pem()[..100]).unwrap();

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// How long the end of what was cut is waited for.
 const END: Duration = Duration::from_secs(2);
@@ -42,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// Serve requests of web pages of this origin, such as https://example.org; may be given several times
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<String>,
 }
 
@@ -88,5 +89,37 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
 fn asked(request: &RequestRow) {
     if std::io::stderr().is_terminal() {
         anstream::eprintln!("{}", sentence(request));
+    }
+}
+
+/// An origin as browsers write it (RFC 6454). What they would never send would only seem to let somebody in.
+fn origin(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| format!("an origin is scheme, host and port: {error}"))?;
+    let host = url.host_str().ok_or("an origin has a host")?;
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let origin = format!("{}://{host}{port}", url.scheme());
+    let is_more = !matches!(url.path(), "" | "/") || url.query().or(url.fragment()).is_some() || text.contains('@');
+    if is_more { Err(format!("an origin has nothing but scheme, host and port, as {origin}")) } else { Ok(origin) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_what_browsers_call_one() {
+        for (text, as_sent) in [
+            ("https://Agents.Example", "https://agents.example"),
+            ("https://agents.example:443/", "https://agents.example"),
+            ("http://localhost:6274", "http://localhost:6274"),
+            ("http://[::1]:80", "http://[::1]"),
+            ("vscode-webview://abc", "vscode-webview://abc"),
+        ] {
+            assert_eq!(origin(text).as_deref(), Ok(as_sent), "{text}");
+        }
+        for none in ["*", "null", "agents.example", "https://a/b", "https://a?b", "https://u@a", "file:///a", "data:x"]
+        {
+            assert!(origin(none).is_err(), "{none}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The HTTP server: connections, who may come in, and REST. The only place that knows axum and hyper; MCP itself is spoken in
-//! [`mcp::http`](crate::mcp::http).
+//! The HTTP server: connections, TLS, who may come in, and REST. The only place that knows axum, hyper and rustls; MCP itself is
+//! spoken in [`mcp::http`](crate::mcp::http).
 
 mod app;
 mod auth;
