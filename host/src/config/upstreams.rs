@@ -199,3 +199,71 @@ fn url_fault(url: &str, has_token: bool) -> Option<&'static str> {
     (has_token && url.scheme() == "http" && !is_loopback(&url))
         .then_some("would send the token in the clear: wanted https://, or a server on this machine")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Environment, LoadError, load};
+    use super::*;
+
+    /// What is said of a configuration with one server that has these settings.
+    fn said(settings: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, format!("[[upstream]]\nname = \"x\"\n{settings}\n")).unwrap();
+        match load(&Environment::default(), Some(&file), &[]) {
+            Ok(_) => String::new(),
+            Err(LoadError::Invalid(problems)) => {
+                let told: Vec<_> = problems.0.iter().map(|p| format!("{}: {}", p.key, p.message)).collect();
+                told.join("\n")
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_server_is_started_or_is_there() {
+        let either = "upstream[0]: wanted either `command` or `url`";
+        assert_eq!(said(""), either);
+        assert_eq!(said("command = 'a'\nurl = 'https://e.org'"), either);
+        assert_eq!(said("command = 'a'\nargs = ['b']\nenv = { C = 'd' }"), "");
+        assert_eq!(said("url = 'https://e.org/mcp'\nheaders = { X-Team = 'a' }\ntoken_env = 'T'"), "");
+        assert_eq!(said("url = 'https://e.org'\nargs = ['b']"), "upstream[0].args: means nothing without `command`");
+        assert_eq!(said("command = 'a'\ntoken_env = 'T'"), "upstream[0].token_env: means nothing without `url`");
+    }
+
+    #[test]
+    fn secrets_are_refused_with_the_reason_and_not_shown() {
+        for name in ["Authorization", "authorization", "Cookie", "X-API-Key"] {
+            let told = said(&format!("url = 'https://e.org'\nheaders = {{ {name} = 'Bearer s3cret' }}"));
+            assert!(told.contains("not kept in this file") && told.contains("token_file"), "{told}");
+            assert!(!told.contains("s3cret"));
+        }
+        let told = said("url = 'https://me:s3cret@e.org'");
+        assert!(told.contains("holds a user or password") && !told.contains("s3cret"), "{told}");
+    }
+
+    #[test]
+    fn a_token_goes_in_the_clear_to_this_machine_at_most() {
+        for url in ["https://e.org", "http://127.0.0.1:1/mcp", "http://[::1]:1", "http://localhost:1"] {
+            assert_eq!(said(&format!("url = '{url}'\ntoken_env = 'T'")), "", "{url}");
+        }
+        for url in ["http://e.org", "http://localhost.e.org", "http://127.0.0.1.e.org", "http://10.0.0.1"] {
+            assert!(said(&format!("url = '{url}'\ntoken_env = 'T'")).contains("in the clear"), "{url}");
+        }
+        assert_eq!(said("url = 'http://e.org'"), "");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_said_at_once() {
+        assert!(said("url = 'file:///etc/passwd'").ends_with("wanted http:// or https://"));
+        assert!(said("url = 'nowhere'").ends_with("is no URL"));
+        let header =
+            |name: &str, value: &str| said(&format!("url = 'https://e.org'\nheaders = {{ {name} = {value} }}"));
+        assert!(header("Mcp-Session-Id", "'x'").ends_with("is set by the transport itself"));
+        assert!(header("'a b'", "'x'").ends_with("is no name of a header"));
+        assert!(header("X-A", "\"a\\nb\"").ends_with("it holds control characters"));
+        assert!(said("command = 'a'\nenv = { 'A=B' = 'c' }").ends_with("is no variable"));
+        assert!(said("command = 'a'\nallow = ['']").ends_with("\"\" is no tool's name"));
+        assert!(said("url = 'https://e.org'\ntoken_env = 'T'\ntoken_file = 'f'").contains("one place for the token"));
+    }
+}

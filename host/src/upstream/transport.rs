@@ -2,7 +2,7 @@
 //! make us hold.
 
 use rmcp::RoleClient;
-use rmcp::model::JsonRpcMessage;
+use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::io;
@@ -53,12 +53,43 @@ pub struct Watched<T> {
     /// How long sending one message may take, where that is bounded here.
     patience: Option<Duration>,
     requests: Arc<AtomicUsize>,
+    probe: Probe,
+}
+
+/// The question for the newer protocol that comes first. A server that is slow to start answers it when it was given up and
+/// the older handshake has begun, which must not be taken for an answer to that.
+#[derive(Debug, Default)]
+enum Probe {
+    #[default]
+    None,
+    Asked(RequestId),
+    GivenUp(RequestId),
+}
+
+impl Probe {
+    fn hear_sent(&mut self, item: &TxJsonRpcMessage<RoleClient>) {
+        let JsonRpcMessage::Request(sent) = item else { return };
+        match (&sent.request, std::mem::take(self)) {
+            (ClientRequest::DiscoverRequest(_), _) => *self = Self::Asked(sent.id.clone()),
+            (ClientRequest::InitializeRequest(_), Self::Asked(id)) => *self = Self::GivenUp(id),
+            (_, before) => *self = before,
+        }
+    }
+
+    fn is_answered_late_by(&self, item: &RxJsonRpcMessage<RoleClient>) -> bool {
+        let Self::GivenUp(id) = self else { return false };
+        match item {
+            JsonRpcMessage::Response(response) => response.id == *id,
+            JsonRpcMessage::Error(error) => error.id.as_ref() == Some(id),
+            _ => false,
+        }
+    }
 }
 
 impl<T> Watched<T> {
     /// Watches `inner`.
     pub fn new(inner: T, ended: Ended, patience: Option<Duration>) -> Self {
-        Self { inner, ended, patience, requests: Arc::default() }
+        Self { inner, ended, patience, requests: Arc::default(), probe: Probe::None }
     }
 }
 
@@ -73,6 +104,7 @@ where
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.probe.hear_sent(&item);
         let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         let (sending, requests) = (self.inner.send(item), Arc::clone(&self.requests));
         let (patience, ended) = (self.patience, self.ended.clone());
@@ -95,6 +127,9 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let mut received = self.inner.receive().await;
+        while received.as_ref().is_some_and(|item| self.probe.is_answered_late_by(item)) {
+            received = self.inner.receive().await;
+        }
         if matches!(received, Some(JsonRpcMessage::Request(_)))
             && self.requests.fetch_add(1, Ordering::Relaxed) >= REQUESTS_MAX
         {
@@ -138,8 +173,96 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         };
         if self.line > MESSAGE_MAX {
             self.ended.because("the server has sent a message of more than 16 MiB");
+            buf.set_filled(before);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::collections::VecDeque;
+    use tokio::io::AsyncReadExt as _;
+
+    /// A server that has said all this already, and that takes whatever it is sent, or nothing at all.
+    struct Said(VecDeque<Value>, bool);
+
+    impl Transport<RoleClient> for Said {
+        type Error = io::Error;
+
+        fn send(
+            &mut self,
+            _: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+            let takes = self.1;
+            async move { if takes { Ok(()) } else { std::future::pending().await } }
+        }
+
+        async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+            Some(serde_json::from_value(self.0.pop_front()?).unwrap())
+        }
+
+        async fn close(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn watched(said: impl IntoIterator<Item = Value>, takes: bool) -> Watched<Said> {
+        let said = Said(said.into_iter().collect(), takes);
+        Watched::new(said, Ended::default(), Some(Duration::from_millis(20)))
+    }
+
+    fn request(id: u32, method: &str, params: Value) -> TxJsonRpcMessage<RoleClient> {
+        serde_json::from_value(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).unwrap()
+    }
+
+    fn hello() -> Value {
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}})
+    }
+
+    #[tokio::test]
+    async fn a_late_answer_to_the_probe_is_not_taken_for_the_handshakes() {
+        let refusal = json!({"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "unknown"}});
+        let answer = |id: u32| json!({"jsonrpc": "2.0", "id": id, "result": {}});
+        let mut transport = watched([refusal, answer(0), answer(1)], true);
+        transport.send(request(0, "server/discover", json!({}))).await.unwrap();
+        assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Error(_))), "in time it counts");
+        transport.send(request(1, "initialize", hello())).await.unwrap();
+        let Some(JsonRpcMessage::Response(response)) = transport.receive().await else { panic!("no answer") };
+        assert_eq!(response.id, RequestId::Number(1));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_read_or_asks_for_too_much_is_left() {
+        let mut deaf = watched([], false);
+        deaf.send(request(0, "ping", json!({}))).await.unwrap_err();
+        assert_eq!(deaf.ended.why(), Some("the server does not read its input"));
+        let pings = (0..100).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+        let mut asking = watched(pings, true);
+        let mut asked = 0;
+        while asking.receive().await.is_some() {
+            asked += 1;
+        }
+        assert_eq!((asked, asking.ended.why()), (REQUESTS_MAX, Some("the server asks for too much at once")));
+        asking.ended.come().await;
+    }
+
+    #[tokio::test]
+    async fn lines_have_a_length_and_files_have_none() {
+        let read = async |bytes: &[u8]| {
+            let ended = Ended::default();
+            let mut rest = Vec::new();
+            let result = Bounded::new(bytes, ended.clone()).read_to_end(&mut rest).await;
+            (result.is_ok(), ended.why())
+        };
+        let mut lines = b"x".repeat(MESSAGE_MAX);
+        lines.push(b'\n');
+        lines.extend(b"y".repeat(MESSAGE_MAX));
+        assert_eq!(read(&lines).await, (true, None));
+        lines.push(b'y');
+        assert_eq!(read(&lines).await, (false, Some("the server has sent a message of more than 16 MiB")));
     }
 }
