@@ -161,6 +161,11 @@ impl Collector for Families {
     }
 }
 
+type NoLabels = [(&'static str, &'static str); 0];
+
+/// Single cases that stand for many; there are none.
+type Exemplars = HashMap<usize, Exemplar<NoLabels, f64>>;
+
 fn encode(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let kind = match family.kind {
         Kind::Counter => MetricType::Counter,
@@ -174,12 +179,11 @@ fn encode(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         match (family.kind, figure) {
             (Kind::Info, _) => metric.encode_info(&labels)?,
             (Kind::Counter, Figure::Number(n)) => {
-                metric.encode_family(&labels)?.encode_counter::<[(&str, &str); 0], f64, f64>(n, None)?;
+                metric.encode_family(&labels)?.encode_counter::<NoLabels, f64, f64>(n, None)?;
             }
             (_, Figure::Number(n)) => metric.encode_family(&labels)?.encode_gauge(n)?,
             (_, Figure::Spread(Spread { classes, sum, count })) => {
-                let none: Option<&HashMap<usize, Exemplar<[(&str, &str); 0], f64>>> = None;
-                metric.encode_family(&labels)?.encode_histogram(*sum, *count, classes, none)?;
+                metric.encode_family(&labels)?.encode_histogram(*sum, *count, classes, None::<&Exemplars>)?;
             }
         }
     }
