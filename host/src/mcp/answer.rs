@@ -12,8 +12,9 @@ use crate::store::log::LogStats;
 use crate::waiting::Waiting;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Everything that tools need.
 pub struct Service {
@@ -46,8 +47,11 @@ pub struct Flow {
 struct Written {
     /// When it began, which tells it from all others, however much of it somebody sees.
     begun: Option<Duration>,
-    reports: HashMap<(String, View), Arc<Rendered>>,
+    reports: HashMap<(String, View), Arc<Writing>>,
 }
+
+/// A report that whoever wants it first has written; all others wait for that.
+type Writing = OnceCell<Arc<Rendered>>;
 
 /// Views of one tick that are kept written out; there are more only where somebody makes up views.
 const KEPT: usize = 64;
@@ -120,26 +124,24 @@ impl Service {
     pub async fn report(&self, tick: &Tick, seen: &Arc<Seen>, view: View) -> anyhow::Result<(u64, Arc<Rendered>)> {
         let age = u64::try_from(self.monitor.age(tick).as_millis()).unwrap_or(u64::MAX);
         let key = (seen.facts.session.id.clone(), view);
-        if let Some(report) = self.written(tick).reports.get(&key) {
-            return Ok((age, Arc::clone(report)));
-        }
         let (of, view) = (Arc::clone(seen), key.1.clone());
         let write = move || Rendered::new(&report::report(&of.facts, &of.judgement, &view, age));
-        let report = Arc::new(tokio::task::spawn_blocking(write).await??);
-        let mut written = self.written(tick);
-        if written.reports.len() < KEPT {
-            written.reports.insert(key, Arc::clone(&report));
-        }
-        Ok((age, report))
+        let report = self.writing(tick, key);
+        let written = async || anyhow::Ok(Arc::new(tokio::task::spawn_blocking(write).await??));
+        Ok((age, Arc::clone(report.get_or_try_init(written).await?)))
     }
 
-    /// What has been written of this tick; what was written of another one is forgotten.
-    fn written(&self, tick: &Tick) -> MutexGuard<'_, Written> {
+    /// Where a report of this tick is or will be. What was written of an earlier one is forgotten.
+    fn writing(&self, tick: &Tick, key: (String, View)) -> Arc<Writing> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.begun != Some(tick.begun) {
+        if written.begun < Some(tick.begun) {
             *written = Written { begun: Some(tick.begun), reports: HashMap::new() };
         }
-        written
+        let is_latest = written.begun == Some(tick.begun);
+        if is_latest && (written.reports.len() < KEPT || written.reports.contains_key(&key)) {
+            return Arc::clone(written.reports.entry(key).or_default());
+        }
+        Arc::default()
     }
 
     /// What it was set up from.
