@@ -203,7 +203,6 @@ fn url_fault(url: &str, has_token: bool) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::super::{Environment, LoadError, load};
-    use super::*;
 
     /// What is said of a configuration with one server that has these settings.
     fn said(settings: &str) -> String {
