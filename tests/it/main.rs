@@ -59,5 +59,6 @@ mod status;
 mod subscriptions;
 mod tidy;
 mod upstream;
+mod upstream_cli;
 mod upstream_http;
 mod world;

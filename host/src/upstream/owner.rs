@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
 use tokio::time::Sleep;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A call on its way to the owner.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub struct Lines {
     pub gone: mpsc::UnboundedReceiver<CallId>,
     /// Cancelled when the session is to be closed.
     pub close: CancellationToken,
-    /// Cancelled here when it is.
-    pub closed: CancellationToken,
+    /// Tells that it is, when the owner is gone, for whatever reason.
+    pub closed: DropGuard,
     /// How it stands.
     pub status: watch::Sender<Status>,
 }
@@ -130,7 +130,6 @@ impl Owner {
             }
             self.tell();
         }
-        self.lines.closed.cancel();
     }
 
     async fn next(&mut self) -> Event {

@@ -49,7 +49,7 @@ impl Session {
             orders: orders_there,
             gone: gone_there,
             close: close.clone(),
-            closed: closed.clone(),
+            closed: closed.clone().drop_guard(),
             status: status_there,
         };
         let owner = Owner::new(Arc::clone(&server), Arc::clone(&allow), clock, lines);
