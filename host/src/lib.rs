@@ -16,7 +16,7 @@
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
 //! | [`store`] | registry, ledger, grants, audit log; the door to agents' databases |
-//! | [`config`], [`names`], [`clock`], [`files`], [`text`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted |
+//! | [`config`], [`names`], [`clock`], [`files`], [`text`], [`figures`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted; figures that grow |
 
 pub mod auth;
 pub mod authoring;
@@ -25,6 +25,7 @@ pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod demo;
+pub mod figures;
 pub mod files;
 #[cfg(target_os = "linux")]
 #[doc(hidden)]

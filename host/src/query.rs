@@ -1,10 +1,11 @@
 //! Questions that every surface can ask, and why one cannot be answered. Session ids are looked at before anything is looked up.
 
+use crate::figures::{Count, Durations, Each};
 use crate::monitor::{Ended, Find, Seen, Tick};
 use crate::names::{self, BadName};
 use crate::observe::facts::SourceState;
 use crate::report::{self, ViewError};
-use crate::store::audit::{Micros, Outcome};
+use crate::store::audit::{AuditLine, Micros, Outcome, Transport};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +83,38 @@ fn unread(source: &SourceState) -> Option<String> {
 
 fn not_read(unread: &[String]) -> String {
     if unread.is_empty() { String::new() } else { format!("; not read, and it may be there: {}", unread.join("; ")) }
+}
+
+/// The query that is looked at by the parts that it takes, by its names in MCP and REST.
+pub const STATUS: [&str; 2] = ["get_session_status", "GET /v1/sessions/{id}/status"];
+
+/// How queries fared, as the audit log has it.
+#[derive(Debug, Default)]
+pub struct Queries {
+    /// How many there were: by what was called, the way it came, and what came of it.
+    pub all: Each<(&'static str, Transport, Outcome), Count>,
+    /// How long those of [`STATUS`] took, from call to answer.
+    pub status: Each<(Transport, Outcome), Durations>,
+    /// How long the parts of those took. The first two were taken by the tick that they were answered from, which they may have
+    /// in common.
+    pub parts: Each<&'static str, Durations>,
+}
+
+impl Queries {
+    /// Notes one that was answered.
+    pub fn note(&self, line: &AuditLine) {
+        self.all.note((line.tool, line.transport, line.outcome), Count::add_one);
+        if !STATUS.contains(&line.tool) {
+            return;
+        }
+        let Micros { observe, judge, report, total } = line.micros;
+        self.status.note((line.transport, line.outcome), |took| took.note(Duration::from_micros(total)));
+        if matches!(line.outcome, Outcome::Ok | Outcome::Partial) {
+            for (part, micros) in [("observe", observe), ("judge", judge), ("report", report)] {
+                self.parts.note(part, |took| took.note(Duration::from_micros(micros)));
+            }
+        }
+    }
 }
 
 /// What a tick and an answer took, as the audit log notes it.

@@ -192,7 +192,7 @@ impl Setup {
     }
 
     /// Says to those who look from outside which policies this process has. That they cannot hear it is no reason to stop.
-    pub fn policies_teller(&self) -> impl FnMut(&[Link]) + Send + 'static {
+    pub fn policies_teller(&self) -> impl FnMut(&Arc<Vec<Link>>) + Send + 'static {
         let mut serving = Serving::open(&self.dirs.state);
         move |chain| {
             let said = serving.as_mut().map_err(|error| error.to_string());

@@ -54,6 +54,14 @@ pub mod ask {
         json!({ "method": "roots/list", "params": {} })
     }
 
+    /// A question as it is sent.
+    ///
+    /// # Errors
+    /// When it is none, which would be a defect.
+    pub fn request(question: Value) -> Result<InputRequest, ErrorData> {
+        serde_json::from_value(question).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
     /// All these, and has the client keep `state`.
     ///
     /// # Errors
@@ -62,13 +70,8 @@ pub mod ask {
         questions: [(&str, Value); N],
         state: Option<String>,
     ) -> Result<InputRequiredResult, ErrorData> {
-        let request = |(key, question): (&str, Value)| {
-            let request: InputRequest =
-                serde_json::from_value(question).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-            Ok((key.to_owned(), request))
-        };
-        let requests = questions.into_iter().map(request).collect::<Result<InputRequests, ErrorData>>()?;
-        Ok(InputRequiredResult::new(Some(requests), state))
+        let requests = questions.into_iter().map(|(key, question)| Ok((key.to_owned(), request(question)?)));
+        Ok(InputRequiredResult::new(Some(requests.collect::<Result<InputRequests, ErrorData>>()?), state))
     }
 }
 

@@ -13,6 +13,7 @@ mod prompts;
 mod resources;
 mod seal;
 mod server;
+mod tasks;
 mod tools;
 
 use anyhow::Context as _;

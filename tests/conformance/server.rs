@@ -4,13 +4,15 @@ use crate::resources::{WATCHED, missing};
 use crate::seal::Seal;
 use crate::{prompts, resources, tools};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
 use rmcp::{RoleServer, ServerHandler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,7 @@ use tokio::sync::broadcast::{self, Sender, error::RecvError};
 pub struct Shared {
     changes: Sender<Change>,
     seal: Seal,
+    tasks: TaskManager,
 }
 
 /// What has become another.
@@ -42,7 +45,7 @@ type Page = Option<PaginatedRequestParams>;
 impl Shared {
     /// Nothing has happened yet.
     pub fn new() -> anyhow::Result<Self> {
-        Ok(Self { changes: broadcast::channel(16).0, seal: Seal::new()? })
+        Ok(Self { changes: broadcast::channel(16).0, seal: Seal::new()?, tasks: TaskManager::new() })
     }
 }
 
@@ -55,6 +58,11 @@ impl Fixtures {
     /// What seals states.
     pub fn seal(&self) -> &Seal {
         &self.shared.seal
+    }
+
+    /// What is still going on.
+    pub fn tasks(&self) -> &TaskManager {
+        &self.shared.tasks
     }
 
     /// Whether what is logged is sent: in the newer era each request says so, before that the session does.
@@ -87,7 +95,8 @@ impl ServerHandler for Fixtures {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_completions()
-            .enable_logging();
+            .enable_logging()
+            .enable_tasks();
         ServerConfig::new(can.build()).with_server_info(Implementation::new("conformance-server", "1.0.0"))
     }
 
@@ -132,6 +141,18 @@ impl ServerHandler for Fixtures {
         _: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
         resources::read(&request.uri).map(Into::into)
+    }
+
+    async fn get_task(&self, request: GetTaskParams, _: Context) -> Result<GetTaskResult, ErrorData> {
+        self.tasks().get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.tasks().update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.tasks().cancel_task(&request.task_id)
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {

@@ -1,7 +1,7 @@
 //! The tools: which there are, and who does what.
 
 use crate::server::Fixtures;
-use crate::{asking, content, input};
+use crate::{asking, content, input, tasks};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, JsonObject,
@@ -10,8 +10,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
-/// Those that take nothing or a text, and what each does.
-const SIMPLE: [(&str, &str); 25] = [
+/// Those that take nothing or one thing, and what each does.
+const SIMPLE: [(&str, &str); 32] = [
     ("test_simple_text", "Answers with a text"),
     ("test_image_content", "Answers with a picture"),
     ("test_audio_content", "Answers with a sound"),
@@ -37,6 +37,13 @@ const SIMPLE: [(&str, &str); 25] = [
     ("test_input_required_result_capabilities", "Asks what can be asked"),
     ("test_sampling", "Asks the model with the words of the call"),
     ("test_elicitation", "Asks the user with the words of the call"),
+    ("greet", "Greets by name"),
+    ("slow_compute", "Takes as many seconds as are wanted"),
+    ("failing_job", "Goes on for a while and fails"),
+    ("protocol_error_job", "Goes on for a while and breaks"),
+    ("confirm_delete", "Asks the user while it is at work"),
+    ("multi_input", "Asks the user two things at a time while it is at work"),
+    ("test_tool_with_task", "Asks the user for a name and goes on with it"),
 ];
 
 /// All of them.
@@ -63,6 +70,9 @@ pub async fn call(
         return Ok(CallToolResult::success(content).into());
     }
     if let Some(answer) = input::call(&request, &client, fixtures.seal()) {
+        return answer;
+    }
+    if let Some(answer) = tasks::call(fixtures.tasks(), &request, &client).await {
         return answer;
     }
     let arguments = request.arguments.unwrap_or_default();
@@ -100,12 +110,15 @@ fn object(schema: Value) -> JsonObject {
 }
 
 fn arguments(tool: &str) -> Value {
-    let word = match tool {
-        "test_sampling" => "prompt",
-        "test_elicitation" => "message",
+    let (name, kind) = match tool {
+        "test_sampling" => ("prompt", "string"),
+        "test_elicitation" => ("message", "string"),
+        "greet" => ("name", "string"),
+        "slow_compute" => ("seconds", "integer"),
+        "confirm_delete" => ("filename", "string"),
         _ => return json!({ "type": "object", "properties": {} }),
     };
-    json!({ "type": "object", "properties": { word: { "type": "string" } }, "required": [word] })
+    json!({ "type": "object", "properties": { name: { "type": kind } }, "required": [name] })
 }
 
 /// What of JSON Schema 2020-12 has to come through unchanged.

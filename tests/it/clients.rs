@@ -9,7 +9,6 @@ fn clients(world: &World, args: &[&str]) -> Vec<Value> {
     let ran = world.run(&[&["clients", "--json"], args].concat());
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let found = ran.json();
-    assert_eq!(found["schema"], "headcount.clients/1");
     found["sessions"].as_array().unwrap().clone()
 }
 

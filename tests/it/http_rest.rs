@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// All scopes.
-pub const ALL: [&str; 4] = ["status:read", "roster:write", "clients:read", "grants:revoke"];
+pub const ALL: [&str; 5] = ["status:read", "roster:write", "clients:read", "grants:revoke", "metrics:read"];
 
 /// A token of another user's, who may do everything.
 pub fn strangers(world: &World) -> String {
@@ -119,6 +119,7 @@ fn each_thing_needs_its_scope() {
         ("GET", "/v1/mcp/sessions/none", "clients:read"),
         ("GET", "/v1/grants", "grants:revoke"),
         ("DELETE", "/v1/grants/none", "grants:revoke"),
+        ("GET", "/metrics", "metrics:read"),
     ];
     let tools = [
         ("list_sessions", json!({}), "status:read"),
@@ -195,6 +196,11 @@ fn reports_and_lists_are_those_of_mcp() {
         "/v1/mcp/sessions?state=none",
         "/v1/mcp/sessions?cursor=x",
         "/v1/grants?all=maybe",
+        "/v1/grants?frobnicate=1",
+        "/v1/sessions?frobnicate=1",
+        "/v1/mcp/sessions/x?frobnicate=1",
+        "/v1/mcp/sessions?limit=5001",
+        "/v1/sessions/shop/status?cursor=%00",
     ] {
         let answer = connection.get(path);
         assert_eq!(answer.status, 400, "{path}: {}", answer.text());

@@ -77,6 +77,23 @@ fn without_it_nothing_is_there() {
 }
 
 #[test]
+fn other_authorization_servers_are_named_first() {
+    let issuer = "[[auth.issuer]]\nissuer = \"https://id.example\"\naudience = [\"headcount\"]\nusers = {}\n";
+    for (own, servers) in
+        [(true, json!(["https://id.example", "http://localhost"])), (false, json!(["https://id.example"]))]
+    {
+        let world = World::new();
+        world.write(".config/headcount/config.toml", format!("[auth]\noauth = {own}\n{issuer}"));
+        let server = Server::start(&world, &[]);
+        let mut connection = Connection::to(server.address, None);
+        let metadata = connection.get("/.well-known/oauth-protected-resource/mcp");
+        assert_eq!(metadata.json()["authorization_servers"], servers);
+        assert!(connection.get("/mcp").header("www-authenticate").contains("resource_metadata="));
+        assert_eq!(connection.get("/.well-known/oauth-authorization-server").status == 200, own);
+    }
+}
+
+#[test]
 fn who_is_given_access_has_as_much_as_was_consented_to() {
     let world = World::new();
     let server = Server::start(&world, &[]);

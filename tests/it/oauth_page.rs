@@ -92,6 +92,8 @@ fn nobody_is_sent_where_the_client_has_not_registered() {
         Connection::to(server.address, None).request("GET", &path, &[("sec-fetch-dest", to)], b"").status
     };
     assert_eq!([open("image"), open("iframe"), open("empty")], [400; 3]);
+    let path = format!("/oauth/authorize?{}", encoded(&client.asks("status:read")));
+    Connection::to(server.address, None).send("HEAD", &path, &[], b"");
     assert_eq!(client.requests().len(), 0);
     assert_eq!(open("document"), 200);
 }

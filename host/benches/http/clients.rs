@@ -31,6 +31,9 @@ impl Era {
     /// A call, its revision and client said in it where there is no handshake.
     fn call(self, tool: &str) -> String {
         let mut params = json!({"name": tool, "arguments": {"session_id": "bench"}});
+        if tool == STATUS {
+            params["arguments"]["limit"] = 5000.into();
+        }
         if self == Self::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": self.version(),
@@ -147,7 +150,7 @@ impl Http {
              Accept: application/json, text/event-stream\r\n"
         );
         let call = modern(&common, STATUS);
-        let rest = format!("GET /v1/sessions/bench/status HTTP/1.1\r\n{common}\r\n").into_bytes();
+        let rest = format!("GET /v1/sessions/bench/status?limit=5000 HTTP/1.1\r\n{common}\r\n").into_bytes();
         Ok(Self { stream: BufReader::with_capacity(1 << 20, stream), common, call, rest, answer: Vec::new() })
     }
 

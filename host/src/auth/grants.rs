@@ -134,8 +134,7 @@ fn hexadecimal(prefix: &str, bytes: &[u8]) -> String {
 /// When the database cannot be read.
 pub fn list(store: &Store, clock: &dyn Clock, user_id: &str, all: bool) -> Result<Grants, StoreError> {
     let now_ms = clock.now().unix_ms;
-    let mut found = store.grants(user_id)?;
-    found.retain(|grant| all || grant.ended(now_ms).is_none());
+    let found = if all { store.grants(user_id)? } else { store.living_grants(user_id, now_ms)? };
     Ok(grants(&found, now_ms))
 }
 

@@ -15,6 +15,8 @@ pub enum Scope {
     ClientsRead,
     /// Seeing grants, and revoking them.
     GrantsRevoke,
+    /// Seeing what the server counts: how many there are of everything, and what it costs.
+    MetricsRead,
 }
 
 /// A text that names no scope.
@@ -24,7 +26,8 @@ pub struct UnknownScope;
 
 impl Scope {
     /// All there are.
-    pub const ALL: [Self; 4] = [Self::StatusRead, Self::RosterWrite, Self::ClientsRead, Self::GrantsRevoke];
+    pub const ALL: [Self; 5] =
+        [Self::StatusRead, Self::RosterWrite, Self::ClientsRead, Self::GrantsRevoke, Self::MetricsRead];
 
     /// As it is written.
     pub fn as_str(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Scope {
             Self::RosterWrite => "roster:write",
             Self::ClientsRead => "clients:read",
             Self::GrantsRevoke => "grants:revoke",
+            Self::MetricsRead => "metrics:read",
         }
     }
 }
@@ -86,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scopes_are_what_their_text_says(which in proptest::sample::subsequence(Scope::ALL.to_vec(), 0..=4)) {
+        fn scopes_are_what_their_text_says(which in proptest::sample::subsequence(Scope::ALL.to_vec(), 0..=5)) {
             let scopes: Scopes = which.iter().copied().collect();
             prop_assert_eq!(Scopes::of_text(&scopes.to_string()), scopes.clone());
             prop_assert!(Scope::ALL.iter().all(|scope| scopes.permit(*scope) == which.contains(scope)));
@@ -103,7 +107,8 @@ mod tests {
     fn what_is_not_known_permits_nothing() {
         let scopes = Scopes::of_text("status:write clients:read status:read2");
         assert_eq!(scopes.iter().collect::<Vec<_>>(), [Scope::ClientsRead]);
-        let known = "there is no such scope; there are status:read, roster:write, clients:read, grants:revoke";
+        let known =
+            "there is no such scope; there are status:read, roster:write, clients:read, grants:revoke, metrics:read";
         assert_eq!("status".parse::<Scope>().unwrap_err().to_string(), known);
     }
 }

@@ -1,8 +1,9 @@
 //! `headcount clients`.
 
 use super::printer;
-use super::table::{header, plain};
+use super::table::{header, plain, short, unbroken};
 use crate::clients::{self, Asked, ClientRow, Clients, DEFAULT_LIMIT, State};
+use crate::report::time;
 use crate::setup::Setup;
 use comfy_table::Cell;
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ pub struct Args {
     /// Go on where the page before ended: its `next_cursor`
     #[arg(long)]
     cursor: Option<String>,
-    /// Print JSON (schema headcount.clients/1)
+    /// Print JSON, as `list_clients` answers
     #[arg(long)]
     json: bool,
 }
@@ -34,28 +35,25 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
         let none = if args.all { "No MCP client was ever connected." } else { "No MCP client is connected." };
         printer::line(none)?;
     } else {
-        printer::write(&table(&found))?;
+        printer::write(&table(&found, &time(setup.clock.now().unix_ms)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The clients, a line each.
-fn table(clients: &Clients) -> String {
+/// The clients, a line each. A column in which nothing stands is left out.
+fn table(clients: &Clients, now: &str) -> String {
+    let rows = &clients.sessions;
+    let (register, ended) = (rows.iter().any(|row| row.agents_registered > 0), rows.iter().any(|row| row.ended));
+    let columns = [("CLIENT", true), ("VIA", true), ("SINCE", true), ("HEARD", true), ("CALLS", true)];
+    let columns = columns.into_iter().chain([("AGENTS", register), ("ENDED", ended), ("ID", true)]);
+    let (names, shown): (Vec<&str>, Vec<bool>) = columns.unzip();
+    let kept = |cells: Vec<Cell>| cells.into_iter().zip(&shown).filter(|(_, shown)| **shown).map(|(cell, _)| cell);
     let mut table = plain();
-    table.set_header(header(&[
-        "CLIENT",
-        "USER",
-        "PROTOCOL",
-        "CONNECTED",
-        "LAST HEARD",
-        "CALLS",
-        "AGENTS",
-        "ENDED",
-        "ID",
-    ]));
-    for client in &clients.sessions {
-        table.add_row(row(client));
+    table.set_header(kept(header(&names)));
+    for client in rows {
+        table.add_row(kept(row(client, now)));
     }
+    unbroken(&mut table, &[2, 3, shown.iter().filter(|shown| **shown).count() - 1]);
     let mut out = format!("{table}\n");
     if let Some(cursor) = &clients.next_cursor {
         let _ = writeln!(out, "there are more: --cursor {cursor}");
@@ -63,20 +61,67 @@ fn table(clients: &Clients) -> String {
     out
 }
 
-fn row(client: &ClientRow) -> Vec<Cell> {
-    let name = client.client_name.as_deref().unwrap_or("unknown client");
-    let version = client.client_version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+fn row(client: &ClientRow, now: &str) -> Vec<Cell> {
+    let name = cut(client.client_name.as_deref().unwrap_or("unknown client"));
+    let version = client.client_version.as_deref().map(|version| format!(" {}", cut(version))).unwrap_or_default();
     let failed = if client.tool_failures > 0 { format!(" ({} failed)", client.tool_failures) } else { String::new() };
     let ended = client.ended_reason.map(|reason| reason.replace('_', " ")).unwrap_or_default();
     vec![
         Cell::new(format!("{name}{version}")),
-        Cell::new(&client.user_id),
         Cell::new(format!("{} {}", client.transport, client.protocol)),
-        Cell::new(&client.connected_at),
-        Cell::new(&client.last_activity_at),
+        Cell::new(short(&client.connected_at, now)),
+        Cell::new(short(&client.last_activity_at, now)),
         Cell::new(format!("{}{failed}", client.tool_calls)),
         Cell::new(client.agents_registered),
         Cell::new(ended),
         Cell::new(&client.id),
     ]
+}
+
+/// A client's own word, no longer than it needs to be to know it again.
+fn cut(word: &str) -> String {
+    const LONGEST: usize = 32;
+    let more = word.chars().nth(LONGEST).map(|_| '…');
+    word.chars().take(LONGEST).chain(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_long_is_cut_and_what_is_empty_left_out() {
+        let client = ClientRow {
+            id: "4f2a-1".into(),
+            user_id: "ada".into(),
+            grant_id: None,
+            client_id: None,
+            client_name: Some("é".repeat(128)),
+            client_version: None,
+            protocol: "2025-11-25".into(),
+            transport: "http".into(),
+            connected_at: "2026-11-29T23:59:59.999Z".into(),
+            last_activity_at: "2026-11-30T08:05:00.000Z".into(),
+            tool_calls: 7,
+            tool_failures: 2,
+            calls_by_tool: std::collections::BTreeMap::new(),
+            agents_registered: 0,
+            ended: false,
+            ended_at: None,
+            ended_reason: None,
+        };
+        let mut clients = Clients { sessions: vec![client], next_cursor: Some("1.4f2a-1".into()) };
+        let shown = table(&clients, "2026-11-30T09:00:00.000Z");
+        let name = "é".repeat(32) + "…";
+        for word in
+            [&*name, "http 2025-11-25", " 2026-11-29 ", " 08:05Z ", "7 (2 failed)", "4f2a-1", "--cursor 1.4f2a-1"]
+        {
+            assert!(shown.contains(word), "{word}: {shown}");
+        }
+        assert!(!shown.contains("AGENTS") && !shown.contains("ENDED"), "{shown}");
+        let client = &mut clients.sessions[0];
+        (client.agents_registered, client.ended, client.ended_reason) = (3, true, Some("server_stopped"));
+        let shown = table(&clients, "2026-11-30T09:00:00.000Z");
+        assert!(shown.contains("AGENTS") && shown.contains("server stopped"), "{shown}");
+    }
 }

@@ -1,10 +1,10 @@
 //! `headcount grants`.
 
 use super::printer;
-use super::table::{header, plain};
+use super::table::{header, plain, short, unbroken};
 use crate::auth::oauth::{self, RequestRow};
-use crate::auth::{self, GrantRow, Grants};
-use crate::report::word;
+use crate::auth::{self, GrantRow, GrantState, Grants};
+use crate::report::time;
 use crate::setup::Setup;
 use comfy_table::Cell;
 use std::collections::HashSet;
@@ -75,7 +75,7 @@ pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) 
             "There is none; --all shows those that have ended."
         })?;
     } else {
-        printer::line(&table(&found))?;
+        printer::line(&table(&found, &time(setup.clock.now().unix_ms)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,28 +119,37 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
 
 /// A request in one line.
 pub fn sentence(asked: &RequestRow) -> String {
-    let name = asked.client_name.as_deref().unwrap_or("a client");
+    // Quoted, so that a name which goes on like this sentence is seen to be one.
+    let name = asked.client_name.as_ref().map_or("a client".to_owned(), |name| format!("{name:?}"));
     let of = asked.client_host.as_deref().map(|host| format!(" of {host}")).unwrap_or_default();
     let (host, scopes) = (&asked.redirect_host, asked.scopes.join(" "));
     format!("{name}{of} (answers go to {host}) asks for {scopes}: type {} to consent to {}", asked.code, asked.request)
 }
 
 /// The grants, a line each.
-fn table(grants: &Grants) -> String {
+fn table(grants: &Grants, now: &str) -> String {
     let mut table = plain();
-    table.set_header(header(&["NAME", "STATE", "SCOPES", "CREATED", "EXPIRES", "LAST USED", "REVOKED", "ID"]));
+    table.set_header(header(&["NAME", "HOLDS", "SCOPES", "LAST USED", "ID"]));
     for grant in &grants.grants {
-        let time = |at: &Option<String>, none: &str| Cell::new(at.as_deref().unwrap_or(none));
         table.add_row(vec![
             Cell::new(&grant.name),
-            Cell::new(word(&grant.state)),
-            Cell::new(grant.scopes.join(" ")),
-            Cell::new(&grant.created_at),
-            time(&grant.expires_at, "never"),
-            time(&grant.last_used_at, "never"),
-            time(&grant.revoked_at, ""),
+            Cell::new(holds(grant, now)),
+            Cell::new(grant.scopes.join("\n")),
+            Cell::new(grant.last_used_at.as_deref().map_or_else(|| "never".to_owned(), |at| short(at, now))),
             Cell::new(&grant.id),
         ]);
     }
+    unbroken(&mut table, &[2, 4]);
     table.to_string()
+}
+
+/// Until when a grant holds, or how it has ended.
+fn holds(grant: &GrantRow, now: &str) -> String {
+    let at = |time: &Option<String>| time.as_deref().map(|at| short(at, now)).unwrap_or_default();
+    match grant.state {
+        GrantState::Alive if grant.expires_at.is_none() => "until revoked".to_owned(),
+        GrantState::Alive => format!("until {}", at(&grant.expires_at)),
+        GrantState::Expired => format!("expired {}", at(&grant.expires_at)),
+        GrantState::Revoked => format!("revoked {}", at(&grant.revoked_at)),
+    }
 }

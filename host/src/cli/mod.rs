@@ -206,7 +206,7 @@ fn note(setup: &Setup, Noted { command, session, outcome, agents, micros }: Note
         principal: setup.user.clone(),
         client: format!("headcount {command}"),
         transport: Transport::Cli,
-        tool: command.into(),
+        tool: command,
         session,
         outcome,
         agents,

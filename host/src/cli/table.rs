@@ -7,7 +7,7 @@ use crate::report::{
     ActivityState, AgentReport, AgentStatus, AttentionReport, CheckOutcome, MetricsReport, PolicyRow, Report,
     RunReport, SessionHealth, Sessions, SourceReport, View, word,
 };
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -356,6 +356,24 @@ pub fn plain() -> Table {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
     table
+}
+
+/// Keeps what stands in these columns in one piece where the terminal is narrow: it is to be copied, or read at a glance.
+pub fn unbroken(table: &mut Table, columns: &[usize]) {
+    for column in columns {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+}
+
+/// A time as RFC 3339 has it, short: the minute where it is on the same day as `now`, else the day; UTC.
+pub fn short(time: &str, now: &str) -> String {
+    match (time.get(..10), time.get(11..16)) {
+        (day, Some(minute)) if day == now.get(..10) => format!("{minute}Z"),
+        (Some(day), _) => day.to_owned(),
+        (None, _) => time.to_owned(),
+    }
 }
 
 /// The names of columns.

@@ -25,7 +25,7 @@ pub enum Command {
 pub struct CreateArgs {
     /// What to call it
     name: String,
-    /// What it permits; may be given several times: status:read, roster:write, clients:read, grants:revoke
+    /// What it permits; may be given several times: status:read, roster:write, clients:read, grants:revoke, metrics:read
     #[arg(long = "scope", value_name = "SCOPE", default_value = Scope::StatusRead.as_str())]
     scopes: Vec<Scope>,
     /// For how long it holds, as in 30d or 12h, or never

@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How often is looked whether there is anything to forget.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// So much is forgotten at a time: whoever writes meanwhile waits some milliseconds.
-const STEP: usize = 200;
+/// So much is forgotten at a time: whoever writes meanwhile waits some tens of milliseconds at the most.
+const STEP: usize = 100;
 
 /// What is to be forgotten, and when that is done next.
 pub(super) struct Forgetting {

@@ -3,6 +3,7 @@
 
 use super::forgetting::Forgetting;
 use crate::clock::Clock;
+use crate::figures::Count;
 use crate::store::clients::{Activity, Client, End, EndReason, NewClient};
 use crate::store::lease::Lease;
 use crate::store::{Store, StoreError};
@@ -41,6 +42,16 @@ pub struct Ledger {
     own: Mutex<Own>,
     told: Option<Told>,
     writer: Option<JoinHandle<()>>,
+    losses: Arc<Losses>,
+}
+
+/// What the disk did not take.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// How often it has refused what was gathered: it is late then.
+    pub refused: Count,
+    /// Clients of whom was given up what they had done.
+    pub given_up: Count,
 }
 
 /// The way to the writer.
@@ -66,12 +77,13 @@ impl Ledger {
     pub fn open(store: Arc<Store>, clock: Arc<dyn Clock>, state: PathBuf, keep: Duration) -> std::io::Result<Self> {
         let (activities, heard) = mpsc::channel();
         let (open, is_open) = mpsc::channel();
-        let (into, with) = (Arc::clone(&store), Arc::clone(&clock));
+        let losses = Arc::new(Losses::default());
+        let (into, with, counts) = (Arc::clone(&store), Arc::clone(&clock), Arc::clone(&losses));
         let forgets = Forgetting::new(state.clone(), keep);
-        let run = move || write(&into, &Heard { activities: heard, is_open }, &*with, forgets);
+        let run = move || write(&into, &Heard { activities: heard, is_open }, &*with, forgets, &counts);
         let writer = thread::Builder::new().name("clients".to_owned()).spawn(run)?;
         let told = Some(Told { activities, _open: open });
-        Ok(Self { store, clock, state, own: Mutex::default(), told, writer: Some(writer) })
+        Ok(Self { store, clock, state, own: Mutex::default(), told, writer: Some(writer), losses })
     }
 
     /// Takes up a client, and returns its id. It is on disk then.
@@ -121,6 +133,11 @@ impl Ledger {
         self.tell(id, Activity { ended: Some(End { at_ms, reason }), ..Activity::default() });
     }
 
+    /// What the disk has not taken so far.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
     fn tell(&self, id: &str, activity: Activity) {
         if let Some(told) = &self.told {
             // Without a writer there is nobody to tell; it has said why.
@@ -149,7 +166,7 @@ struct Heard {
 }
 
 /// The writer: it ends when nobody can tell it anything any more and all is written down.
-fn write(store: &Store, heard: &Heard, clock: &dyn Clock, mut forgets: Forgetting) {
+fn write(store: &Store, heard: &Heard, clock: &dyn Clock, mut forgets: Forgetting, losses: &Losses) {
     let mut gathered = Gathered::new();
     let mut is_open = true;
     while is_open {
@@ -163,7 +180,9 @@ fn write(store: &Store, heard: &Heard, clock: &dyn Clock, mut forgets: Forgettin
             Err(error) => {
                 let given_up = gathered.len() > MOST_WAITING;
                 tracing::warn!(%error, given_up, "what clients do cannot be written down");
+                losses.refused.add_one();
                 if given_up {
+                    losses.given_up.add(gathered.len() as u64);
                     gathered.clear();
                 }
             }

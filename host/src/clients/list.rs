@@ -80,6 +80,19 @@ pub fn list(
     Ok(clients(&store.clients(wanted, &lease::living(state)?)?))
 }
 
+/// How many clients of a user are connected: by the way they came and the revision of the protocol.
+///
+/// # Errors
+/// Nothing can be read.
+pub fn connected(
+    store: &Store,
+    state: &Path,
+    clock: &dyn Clock,
+    user_id: &str,
+) -> Result<Vec<(String, String, u64)>, ListError> {
+    Ok(store.connected(user_id, clock.now().unix_ms, &lease::living(state)?)?)
+}
+
 /// One client of a user's, also where it has ended; `None`: the user has no such client.
 ///
 /// # Errors

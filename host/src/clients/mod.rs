@@ -10,6 +10,6 @@ mod list;
 mod view;
 
 pub use crate::store::clients::NewClient;
-pub use ledger::{LONGEST, Ledger, LedgerError};
-pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, list, one};
+pub use ledger::{LONGEST, Ledger, LedgerError, Losses};
+pub use list::{Asked, DEFAULT_LIMIT, ListError, MAX_LIMIT, State, connected, list, one};
 pub use view::{ClientRow, Clients};

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 /// A page of the clients, the newest first.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Clients {
-    /// `headcount.clients/1`.
-    pub schema: &'static str,
     /// MCP sessions, one for each client.
     pub sessions: Vec<ClientRow>,
     /// What to ask for the next page with; null: this is the last.
@@ -59,7 +57,6 @@ pub struct ClientRow {
 /// A page of the ledger, as it is shown.
 pub fn clients(page: &Page) -> Clients {
     Clients {
-        schema: "headcount.clients/1",
         sessions: page.clients.iter().map(row).collect(),
         next_cursor: page.next.as_ref().map(ToString::to_string),
     }

@@ -1,11 +1,13 @@
 //! What is at which address.
 
 use super::auth::{admitted, meant_for_us, not_permitted};
+use super::connection::Connections;
 use super::cors;
 use super::doors::Doors;
 use super::oauth::{self, OAuth};
 use super::problem::Problem;
 use super::rest;
+use super::traffic::{Traffic, counted};
 use crate::auth::{Admitted, Gate, Principal};
 use crate::mcp::Service;
 use crate::mcp::http::{Endpoint, Refusal};
@@ -17,7 +19,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -39,6 +41,10 @@ pub(super) struct App {
     pub service: Arc<Service>,
     pub gate: Gate,
     pub endpoint: Endpoint,
+    pub traffic: Traffic,
+    pub connections: Arc<Connections>,
+    /// When the program has started, Unix seconds, once somebody has asked for it: the clock may be set meanwhile.
+    pub started: OnceLock<f64>,
     bodies: Arc<Semaphore>,
     oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
@@ -47,7 +53,13 @@ pub(super) struct App {
 
 impl App {
     /// What is served behind these doors.
-    pub fn new(endpoint: Endpoint, gate: Gate, doors: &Doors, oauth: Option<OAuth>) -> Self {
+    pub fn new(
+        endpoint: Endpoint,
+        gate: Gate,
+        doors: &Doors,
+        oauth: Option<OAuth>,
+        connections: Arc<Connections>,
+    ) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
         let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
@@ -55,6 +67,9 @@ impl App {
             service: Arc::clone(endpoint.service()),
             endpoint,
             gate,
+            traffic: Traffic::default(),
+            connections,
+            started: OnceLock::new(),
             bodies: Arc::new(Semaphore::new(BODIES)),
             oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
@@ -68,9 +83,14 @@ impl App {
         self.hosts.contains(&host)
     }
 
-    /// Whether clients can ask for access here.
-    pub fn has_oauth(&self) -> bool {
-        self.oauth.is_some()
+    /// Whether clients can find out who gives access.
+    pub fn says_who_gives_access(&self) -> bool {
+        self.oauth.is_some() || self.issuers().next().is_some()
+    }
+
+    /// Authorization servers beside this one whose tokens let in.
+    fn issuers(&self) -> impl Iterator<Item = String> {
+        self.gate.issuers().names().map(str::to_owned)
     }
 
     /// Whether web pages of this origin may send requests.
@@ -88,16 +108,15 @@ impl App {
 pub(super) fn router(app: Arc<App>) -> Router {
     let with_token = Router::new()
         .route("/mcp", any(mcp))
-        .merge(rest::router())
+        .merge(rest::router(true))
         .fallback(|| async { Problem::not_found("address") })
-        .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this is not done so") })
         .layer(from_fn_with_state(Arc::clone(&app), admitted));
-    Router::new()
-        .merge(rest::health())
-        .merge(oauth::router(app.oauth.clone()).with_state(()))
-        .fallback_service(with_token.with_state(Arc::clone(&app)))
+    rest::router(false)
+        .merge(oauth::router(app.oauth.clone(), app.issuers().collect()).with_state(()))
+        .merge(with_token)
         .layer(from_fn_with_state(Arc::clone(&app), meant_for_us))
         .layer(from_fn_with_state(Arc::clone(&app), cors::shared))
+        .layer(from_fn_with_state(Arc::clone(&app), counted))
         .with_state(app)
 }
 
@@ -111,7 +130,11 @@ async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitte
     let (request, room) = match timeout(BODY, read(&app, request)).await {
         Ok(Ok(read)) => read,
         Ok(Err(problem)) => return problem.into_response(),
-        Err(_) => return Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time").into_response(),
+        Err(_) => {
+            return Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")
+                .because("slow")
+                .into_response();
+        }
     };
     match app.endpoint.serve(&admitted, request, room).await {
         Ok(response) => response.map(Body::new),
@@ -144,17 +167,21 @@ fn unread(error: &axum::Error) -> Problem {
 fn too_large() -> Problem {
     let detail = format!("the body is larger than {MAX_BODY} bytes");
     // The rest of it is not waited for.
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(header::CONNECTION, "close")
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(header::CONNECTION, "close").because("too_large")
 }
 
 fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
     let problem = |status| Problem::new(status, refusal.to_string());
     match refusal {
         Refusal::Scope(scope) => not_permitted(principal, *scope),
-        Refusal::TooMany { again, .. } => problem(StatusCode::TOO_MANY_REQUESTS).again_after(*again),
-        Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE),
+        Refusal::TooMany { again, .. } => {
+            problem(StatusCode::TOO_MANY_REQUESTS).again_after(*again).because("too_many")
+        }
+        Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE).because("too_large"),
         Refusal::NoSession => problem(StatusCode::NOT_FOUND),
         Refusal::Method { allow } => problem(StatusCode::METHOD_NOT_ALLOWED).with(header::ALLOW, allow),
-        Refusal::Ending => problem(StatusCode::SERVICE_UNAVAILABLE).again_after(Duration::from_secs(1)),
+        Refusal::Ending => {
+            problem(StatusCode::SERVICE_UNAVAILABLE).again_after(Duration::from_secs(1)).because("ending")
+        }
     }
 }

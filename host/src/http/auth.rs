@@ -27,7 +27,7 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
     if is_preflight(&request) {
         return preflight(request.headers());
     }
-    let metadata = app.has_oauth().then(|| issuer.with(METADATA));
+    let metadata = app.says_who_gives_access().then(|| issuer.with(METADATA));
     request.extensions_mut().insert(issuer);
     let mut response = next.run(request).await;
     if let Some(metadata) = metadata {
@@ -38,7 +38,7 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
 
 /// By which origin a request reaches this server, if it may.
 fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
-    let bad = |why: &str| Problem::new(StatusCode::BAD_REQUEST, why);
+    let bad = |why: &str| Problem::new(StatusCode::BAD_REQUEST, why).because("host");
     let refused = |why: &str| Problem::new(StatusCode::FORBIDDEN, why);
     let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
     let host = host.ok_or_else(|| bad("a request needs one Host"))?;
@@ -47,7 +47,7 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
         return Err(bad("a Host has no user"));
     }
     if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
-        return Err(refused("this server is not reached by this Host; see --allow-host"));
+        return Err(refused("this server is not reached by this Host; see --allow-host").because("host"));
     }
     let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
     let issuer = origin(meant, scheme).ok_or_else(|| bad("the Host is none of a URI"))?;
@@ -57,7 +57,7 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
         _ => app.is_allowed_origin(origin),
     };
     if request.headers().contains_key(header::ORIGIN) && !cors::origin(request.headers()).is_some_and(may) {
-        return Err(refused("web pages may not use this server; see --allow-origin"));
+        return Err(refused("web pages may not use this server; see --allow-origin").because("origin"));
     }
     Ok(issuer)
 }
@@ -119,21 +119,34 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn refusal(denied: Denied) -> Problem {
+/// Why somebody is not let in, and what he needs.
+pub(super) fn refusal(denied: Denied) -> Problem {
+    let reason = match &denied {
+        Denied::Missing => "no_token",
+        Denied::Invalid | Denied::Refused(_) => "invalid_token",
+        Denied::Stranger => "stranger",
+        Denied::Expired => "expired",
+        Denied::Revoked => "revoked",
+        Denied::Unavailable(_) => "cannot_tell",
+    };
     let challenge = match &denied {
         Denied::Unavailable(why) => {
             tracing::error!("whether tokens hold cannot be told: {why}");
             let detail = "whether the token holds cannot be told now; the server's log says why";
-            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).again_after(Duration::from_secs(1));
+            return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+                .again_after(Duration::from_secs(1))
+                .because(reason);
         }
-        Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()),
+        Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()).because(reason),
         Denied::Missing => format!(r#"Bearer realm="headcount", scope="{}""#, Scope::StatusRead.as_str()),
         Denied::Invalid | Denied::Refused(_) | Denied::Expired | Denied::Revoked => {
             let scope = Scope::StatusRead.as_str();
             format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}", scope="{scope}""#)
         }
     };
-    Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).with(header::WWW_AUTHENTICATE, &challenge)
+    Problem::new(StatusCode::UNAUTHORIZED, denied.to_string())
+        .with(header::WWW_AUTHENTICATE, &challenge)
+        .because(reason)
 }
 
 /// The grant of this principal does not permit what needs this scope. Named is all that a client has to ask for to have that,
@@ -144,6 +157,7 @@ pub(super) fn not_permitted(principal: &Principal, needed: Scope) -> Problem {
     let needed = needed.as_str();
     Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {needed}"))
         .with(header::WWW_AUTHENTICATE, &challenge)
+        .because("scope")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Connections: how many, how long each may take, and their end.
 
 use super::patient::Patient;
+use crate::figures::Count;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -35,13 +36,20 @@ pub(super) struct Connections {
     most: u32,
     places: Arc<Semaphore>,
     ending: CancellationToken,
+    /// Those that were closed at once, for there were too many.
+    pub refused: Count,
 }
 
 impl Connections {
     /// None yet, and so many at the most.
     pub fn new(most: u32) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(most as usize));
-        Arc::new(Self { most, places, ending: CancellationToken::new() })
+        Arc::new(Self { most, places, ending: CancellationToken::new(), refused: Count::default() })
+    }
+
+    /// How many there are.
+    pub fn open(&self) -> usize {
+        self.most as usize - self.places.available_permits()
     }
 
     /// Waits until the server is to end.
@@ -53,7 +61,7 @@ impl Connections {
     pub async fn drain(&self, patience: Duration) {
         self.ending.cancel();
         if timeout(patience, self.places.acquire_many(self.most)).await.is_err() {
-            let left = self.most as usize - self.places.available_permits();
+            let left = self.open();
             tracing::warn!(left, "connections were cut, for they did not end");
         }
     }
@@ -66,7 +74,10 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     app: Router,
     connections: &Arc<Connections>,
 ) {
-    let Ok(place) = Arc::clone(&connections.places).try_acquire_owned() else { return };
+    let Ok(place) = Arc::clone(&connections.places).try_acquire_owned() else {
+        connections.refused.add_one();
+        return;
+    };
     let ending = connections.ending.clone();
     tokio::spawn(async move {
         let _place = place;

@@ -14,6 +14,7 @@ mod problem;
 mod rest;
 mod scheme;
 mod tls;
+mod traffic;
 mod watchdog;
 
 pub use doors::{BindError, Doors};
@@ -56,7 +57,7 @@ pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> 
         let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
         OAuth::new(AuthorizationServer::new(store, clock, setup.user.clone()), &setup.clock, tell.asked)
     });
-    let app = Arc::new(App::new(endpoint, gate, &doors, oauth));
+    let app = Arc::new(App::new(endpoint, gate, &doors, oauth, Arc::clone(&connections)));
     let places = listeners.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for listener in listeners {
         (tell.opened)(&listener.to_string());

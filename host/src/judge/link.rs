@@ -9,9 +9,11 @@ use super::{
     check, digest, rows, shown,
 };
 use crate::config::{self, Mode, OnError};
+use crate::figures::{Count, Durations, Each};
 use crate::observe::facts::{Session, Snapshot};
 use globset::GlobSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -107,6 +109,19 @@ pub struct Link {
     pub place: Place,
     state: RwLock<State>,
     rest: Mutex<Rest>,
+    /// How those fared that had the place.
+    pub record: Record,
+}
+
+/// How the policies fared that had a place.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// How often each [`Outcome`] came of a judgement, by its name.
+    pub outcomes: Each<&'static str, Count>,
+    /// How long judgements took.
+    pub took: Durations,
+    /// The memory that the policy had at the end of the last one, bytes.
+    pub memory: AtomicUsize,
 }
 
 /// The policy that has a place, or why none has.
@@ -136,7 +151,8 @@ impl Link {
 
     /// A place and who has it.
     pub(super) fn of(place: Place, loaded: Result<Policy, Outcome>) -> Self {
-        Self { place, state: RwLock::new(State { policy: loaded.map(Arc::new), stale: None }), rest: Mutex::default() }
+        let state = State { policy: loaded.map(Arc::new), stale: None };
+        Self { place, state: RwLock::new(state), rest: Mutex::default(), record: Record::default() }
     }
 
     /// The policy that has the place now. Who holds it, ends on it.
@@ -158,6 +174,10 @@ impl Link {
 
     /// Notes how the policy fared until `now`.
     pub(super) fn note(&self, called: &Called<Verdict>, now: Duration, took: Duration) {
+        let outcome = called.answer.as_ref().err().map_or(Outcome::Verdict.name(), Outcome::name);
+        self.record.outcomes.note(outcome, Count::add_one);
+        self.record.took.note(took);
+        self.record.memory.store(called.memory, Relaxed);
         if !matches!(called.answer, Err(Outcome::Resting { .. })) {
             self.rest().note(called.answer.as_ref().err(), now, took);
         }

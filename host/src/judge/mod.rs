@@ -29,7 +29,7 @@ pub use compile::{Order as CompileOrder, REFUSED as COMPILE_REFUSED, Trust, comp
 pub use engine::{Runtime, TICK};
 pub use judgement::{Evaluation, Judgement, Stale};
 pub use limits::Limits;
-pub use link::{Link, Place};
+pub use link::{Link, Place, Record};
 pub use load::{MAX_FILE, Policy, Step, read};
 pub use outcome::{LoadError, Outcome, SettingsProblem};
 
@@ -99,7 +99,7 @@ impl Judge {
     }
 
     /// The places of the chain.
-    pub fn chain(&self) -> &[Link] {
+    pub fn chain(&self) -> &Arc<Vec<Link>> {
         &self.chain
     }
 
@@ -111,7 +111,7 @@ impl Judge {
 
     /// From now on loads policies again when their files change, in the background, and first of all those that were deferred.
     /// Where folders cannot be watched, they are looked at now and then. After each change, `changed` is told.
-    pub fn follow_files(&mut self, changed: impl FnMut(&[Link]) + Send + 'static) {
+    pub fn follow_files(&mut self, changed: impl FnMut(&Arc<Vec<Link>>) + Send + 'static) {
         let (runtime, chain) = (self.runtime.clone(), Arc::clone(&self.chain));
         self.follower = Follower::start(runtime, chain, Arc::clone(&self.clock), changed);
         if self.follower.is_none() {

@@ -36,7 +36,7 @@ impl Follower {
         runtime: Runtime,
         chain: Arc<Vec<Link>>,
         clock: Arc<dyn Clock>,
-        mut told: impl FnMut(&[Link]) + Send + 'static,
+        mut told: impl FnMut(&Arc<Vec<Link>>) + Send + 'static,
     ) -> Option<Self> {
         if chain.iter().all(|link| link.place.file.is_none()) {
             return None;

@@ -1,15 +1,18 @@
 //! What all tools answer from: the latest tick, each report written out once.
 
 use crate::clients::Ledger;
-use crate::monitor::{Ended, Following, Monitor, Seen, Sight, Tick};
-use crate::query::QueryError;
+use crate::figures::Count;
+use crate::judge::Link;
+use crate::monitor::{self, Ended, Following, Monitor, Seen, Sight, Tick};
+use crate::query::{Queries, QueryError};
 use crate::report::{self, Mark, Rendered, View};
 use crate::setup::{Rosters, Setup, SetupError};
 use crate::store::audit::{Audit, AuditLine};
+use crate::store::log::LogStats;
 use crate::waiting::Waiting;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Everything that tools need.
@@ -21,6 +24,21 @@ pub struct Service {
     audit: Audit,
     ledger: Arc<Ledger>,
     written: Mutex<Written>,
+    /// The places of the chain, once policies were loaded.
+    chain: Arc<OnceLock<Arc<Vec<Link>>>>,
+    queries: Queries,
+    flow: Arc<Flow>,
+}
+
+/// What becomes of what is sent to clients.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// Changes of sessions that subscribers were told of.
+    pub told: Count,
+    /// Changes that were told later, with what came after them.
+    pub coalesced: Count,
+    /// Prepared answers that were kept no more when they were to be sent.
+    pub forgotten: Count,
 }
 
 /// The reports of one tick that somebody has asked for.
@@ -45,12 +63,19 @@ impl Service {
         let ledger = Arc::new(setup.ledger()?);
         let files = rosters.files.clone();
         let for_thread = Arc::clone(&setup);
+        let chain = Arc::new(OnceLock::new());
+        let known = Arc::clone(&chain);
         let watcher = move || {
-            let tell = for_thread.policies_teller();
+            let mut say = for_thread.policies_teller();
+            let tell = move |chain: &Arc<Vec<Link>>| {
+                known.get_or_init(|| Arc::clone(chain));
+                say(chain);
+            };
             Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
         };
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
-        Ok(Self { setup, rosters: files, monitor, audit, ledger, written: Mutex::default() })
+        let (written, queries, flow) = Default::default();
+        Ok(Self { setup, rosters: files, monitor, audit, ledger, written, chain, queries, flow })
     }
 
     /// The latest tick, as somebody sees it.
@@ -144,7 +169,43 @@ impl Service {
 
     /// Notes who asked for what and what became of it. Never fails and never waits.
     pub fn note(&self, line: AuditLine) {
+        self.queries.note(&line);
         self.audit.record(line);
+    }
+
+    /// How queries fared so far.
+    pub fn queries(&self) -> &Queries {
+        &self.queries
+    }
+
+    /// What became of what was sent to clients so far.
+    pub fn flow(&self) -> &Arc<Flow> {
+        &self.flow
+    }
+
+    /// What became of the audit log's lines so far.
+    pub fn audited(&self) -> LogStats {
+        self.audit.stats()
+    }
+
+    /// What ticks have cost so far.
+    pub fn ticks(&self) -> &monitor::Figures {
+        self.monitor.figures()
+    }
+
+    /// Why nobody looks any more; `None`: somebody does.
+    pub fn ended(&self) -> Option<Ended> {
+        self.monitor.ended()
+    }
+
+    /// How old a tick is now.
+    pub fn age(&self, tick: &Tick) -> Duration {
+        self.monitor.age(tick)
+    }
+
+    /// The places of the chain; none before the policies were loaded.
+    pub fn chain(&self) -> &[Link] {
+        self.chain.get().map_or(&[], |chain| chain.as_slice())
     }
 }
 

@@ -21,7 +21,7 @@ mod subscriptions;
 mod tools;
 mod wait;
 
-pub use answer::Service;
+pub use answer::{Flow, Service};
 
 use crate::clients::NewClient;
 use crate::store::clients::EndReason;
@@ -44,7 +44,7 @@ const UNTAKEN: Duration = Duration::from_secs(2);
 /// # Errors
 /// When the handshake fails in a way that ends the connection.
 pub async fn serve_stdio(service: Service) -> anyhow::Result<()> {
-    let splicer = Arc::new(Splicer::default());
+    let splicer = Arc::new(Splicer::new(Arc::clone(service.flow())));
     let user = service.setup().user.clone();
     let common = NewClient { user_id: user.clone(), transport: "stdio".into(), ..NewClient::default() };
     let rows = Arc::new(Rows::new(service.ledger(), Arc::clone(&service.setup().clock), common));

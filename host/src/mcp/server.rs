@@ -120,14 +120,20 @@ impl Server {
     }
 
     /// Tells the audit log what an answer came to, and hands it on. `started`: when it was asked for.
-    fn noted<T>(&self, what: &str, context: &RequestContext<RoleServer>, started: Duration, done: Done<T>) -> T {
+    fn noted<T>(
+        &self,
+        what: &'static str,
+        context: &RequestContext<RoleServer>,
+        started: Duration,
+        done: Done<T>,
+    ) -> T {
         let total = self.service.steady().saturating_sub(started);
         self.service.note(AuditLine {
             unix_ms: self.service.unix_ms(),
             principal: self.connection.user.clone(),
             client: client(context),
             transport: self.connection.transport,
-            tool: what.into(),
+            tool: what,
             session: done.session,
             outcome: done.outcome,
             agents: u32::try_from(done.agents).unwrap_or(u32::MAX),

@@ -2,6 +2,7 @@
 //! thousand agents takes longer than everything else together. So a stand-in goes through rmcp, and the prepared text
 //! takes its place when the message is written.
 
+use super::Flow;
 use crate::report::Rendered;
 use memchr::{memchr, memmem, memrchr};
 use serde_json::{Map, Value, json};
@@ -30,6 +31,7 @@ const CLOSING: &str = "\":0}";
 pub struct Splicer {
     /// Answers that may wait.
     most: usize,
+    flow: Arc<Flow>,
     /// How a stand-in begins: `{"~` and digits that nobody outside can know, so that no text of an agent's can pass for one.
     opening: String,
     waiting: Mutex<Waiting>,
@@ -44,17 +46,16 @@ struct Waiting {
 /// An answer's beginning, with its age, and the rest.
 type Answer = (String, Arc<Rendered>);
 
-impl Default for Splicer {
-    fn default() -> Self {
-        Self::keeping(MAX_WAITING)
-    }
-}
-
 impl Splicer {
-    /// One with which so many answers may wait to be written.
-    pub fn keeping(most: usize) -> Self {
+    /// One with which more answers may wait than a client asks for.
+    pub fn new(flow: Arc<Flow>) -> Self {
+        Self::keeping(MAX_WAITING, flow)
+    }
+
+    /// One with which so many answers may wait to be written; what is lost of them is counted in `flow`.
+    pub fn keeping(most: usize, flow: Arc<Flow>) -> Self {
         let secret = || RandomState::new().hash_one(0u8);
-        Self { most, opening: format!("{{\"~{:016x}{:016x}", secret(), secret()), waiting: Mutex::default() }
+        Self { most, flow, opening: format!("{{\"~{:016x}{:016x}", secret(), secret()), waiting: Mutex::default() }
     }
 
     /// A value that will be written as the report with its age. It is an object, because older clients get no other
@@ -105,6 +106,9 @@ impl Splicer {
         let digits = message[at + self.opening.len()..].get(..DIGITS)?;
         let n = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         let answer = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&n);
+        if answer.is_none() {
+            self.flow.forgotten.add_one();
+        }
         Some((at..at + self.opening.len() + DIGITS + CLOSING.len(), answer))
     }
 }
@@ -201,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stand_in_is_written_as_the_report_with_its_age() {
-        let splicer = Arc::new(Splicer::default());
+        let splicer = Arc::new(Splicer::new(Arc::default()));
         let mut writer = SplicingWriter::new(Vec::new(), Arc::clone(&splicer));
         let sent = message(&splicer, 17);
         // In pieces, as a transport may write it.
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn text_that_looks_like_a_stand_in_is_left_alone() {
-        let splicer = Splicer::default();
+        let splicer = Splicer::new(Arc::default());
         let mut out = Vec::new();
         let forged = b"{\"~00000000000000000000000000000000\":0}\n";
         splicer.expand(forged, &mut out);
@@ -231,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_reads_nothing_for_long_gets_every_answer_all_the_same() {
-        let splicer = Arc::new(Splicer::default());
+        let splicer = Arc::new(Splicer::new(Arc::default()));
         let sent: Vec<String> = (0..5000).map(|age| message(&splicer, age)).collect();
         let mut writer = SplicingWriter::new(Vec::new(), splicer);
         writer.write_all(sent.concat().as_bytes()).await.unwrap();
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_message_in_pieces_is_the_message() {
-        let splicer = Splicer::default();
+        let splicer = Splicer::new(Arc::default());
         let (sent, mut pieces) = (format!("data: {}\n", message(&splicer, 17)), VecDeque::new());
         splicer.pieces(sent.clone().into(), &mut pieces);
         let whole = pieces.iter().map(AsRef::<[u8]>::as_ref).collect::<Vec<_>>().concat();
@@ -257,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_forgotten_is_an_error_and_not_its_stand_in() {
-        let splicer = Splicer::default();
+        let splicer = Splicer::new(Arc::default());
         let first = message(&splicer, 0);
         let report = Arc::new(Rendered::new(&any_report()).unwrap());
         for _ in 0..MAX_WAITING {

@@ -3,7 +3,7 @@
 //! What counts as a change says [`Standing::outline`](crate::report::Standing::outline); a session that comes or goes has
 //! changed too, so one can be watched for before it is there. Figures are no change: they move with every tick.
 
-use super::answer::Service;
+use super::answer::{Flow, Service};
 use super::connection::Connection;
 use super::resources::{missing, session_of};
 use crate::clock::Clock;
@@ -137,6 +137,7 @@ async fn tell(mut changes: Changes, peer: &Peer<RoleServer>) {
 struct Changes {
     following: Following,
     clock: Arc<dyn Clock>,
+    flow: Arc<Flow>,
     watched: Vec<Watched>,
 }
 
@@ -151,7 +152,8 @@ impl Changes {
         let (tick, following) = service.follow(sight).await.map_err(ended)?;
         let tick = known.unwrap_or(tick);
         let watched = uris.into_iter().map(|uri| Watched { told: outline(&tick, &uri), told_at: None, uri }).collect();
-        Ok(Self { following, clock: Arc::clone(&service.setup().clock), watched })
+        let (clock, flow) = (Arc::clone(&service.setup().clock), Arc::clone(service.flow()));
+        Ok(Self { following, clock, flow, watched })
     }
 
     /// The addresses of those that have changed. It may be dropped half way, and loses nothing.
@@ -159,7 +161,10 @@ impl Changes {
         loop {
             let tick = self.following.next().await.map_err(ended)?;
             let now = self.clock.now().steady;
-            let due = self.watched.iter_mut().filter_map(|watched| watched.look(outline(&tick, &watched.uri), now));
+            let due = self
+                .watched
+                .iter_mut()
+                .filter_map(|watched| watched.look(outline(&tick, &watched.uri), now, &self.flow));
             let changed: Vec<String> = due.collect();
             if !changed.is_empty() {
                 return Ok(changed);
@@ -187,11 +192,16 @@ struct Watched {
 
 impl Watched {
     /// Its address, where it is to be told now. What is too early stays to be told at a later look.
-    fn look(&mut self, outline: Option<u64>, now: Duration) -> Option<String> {
+    fn look(&mut self, outline: Option<u64>, now: Duration, flow: &Flow) -> Option<String> {
         let early = self.told_at.is_some_and(|at| now.saturating_sub(at) < PAUSE);
-        if outline == self.told || early {
+        if outline == self.told {
             return None;
         }
+        if early {
+            flow.coalesced.add_one();
+            return None;
+        }
+        flow.told.add_one();
         (self.told, self.told_at) = (outline, Some(now));
         Some(self.uri.clone())
     }
@@ -206,9 +216,10 @@ mod tests {
     fn a_change_is_told_once_and_not_more_often_than_each_second() {
         let clock = ManualClock::at(0);
         let mut watched = Watched { uri: "headcount://session/s".into(), told: Some(1), told_at: None };
+        let flow = Flow::default();
         let mut told_after = |ms, outline| {
             clock.advance(Duration::from_millis(ms));
-            watched.look(outline, clock.now().steady).is_some()
+            watched.look(outline, clock.now().steady, &flow).is_some()
         };
         assert!(!told_after(0, Some(1)), "nothing has changed");
         assert!(told_after(1, Some(2)), "the first is told at once");
@@ -218,5 +229,6 @@ mod tests {
         assert!(!told_after(10, Some(4)) && !told_after(1000, Some(3)), "it is again as it was told");
         assert!(told_after(5000, None), "it has ended");
         assert!(told_after(5000, Some(3)), "it is there again");
+        assert_eq!((flow.told.get(), flow.coalesced.get()), (4, 2));
     }
 }

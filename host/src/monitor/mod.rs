@@ -2,6 +2,7 @@
 //! does, and everybody is answered from the latest tick.
 
 mod decisions;
+mod figures;
 mod following;
 mod sight;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod tick;
 mod watcher;
 
 pub use decisions::Decisions;
+pub use figures::Figures;
 pub use following::Following;
 pub use sight::Sight;
 pub use tick::{Find, Seen, Tick, Timings};
@@ -44,6 +46,7 @@ pub struct Monitor {
     renewed: Arc<Mutex<Duration>>,
     clock: Arc<dyn Clock>,
     pace: Pace,
+    figures: Arc<Figures>,
 }
 
 /// The latest tick, none yet, or why there will be no more.
@@ -74,7 +77,10 @@ impl Monitor {
         // One waiting question is enough: it stands for all that come before the thread looks.
         let (ask, asked) = mpsc::sync_channel(1);
         let renewed = Arc::new(Mutex::new(Duration::ZERO));
-        let ticking = Ticking { asked, renewed: Arc::clone(&renewed), pace, clock: Arc::clone(&clock) };
+        let figures = Arc::new(Figures::default());
+        let noting = Arc::clone(&figures);
+        let ticking =
+            Ticking { asked, renewed: Arc::clone(&renewed), pace, clock: Arc::clone(&clock), figures: noting };
         thread::Builder::new().name("sampler".into()).spawn(move || {
             let ended = match watcher() {
                 Ok(watcher) => ticking.run(watcher, &publish).map_err(|e| e.to_string()),
@@ -85,7 +91,7 @@ impl Monitor {
                 drop(publish.send_replace(Err(error)));
             }
         })?;
-        Ok(Self { latest, ask, passed_on: Mutex::default(), renewed, clock, pace })
+        Ok(Self { latest, ask, passed_on: Mutex::default(), renewed, clock, pace, figures })
     }
 
     /// The latest tick as `sight` shows it, or a new one where the latest is older than the faster pace allows.
@@ -141,6 +147,18 @@ impl Monitor {
         *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.now().steady;
     }
 
+    /// Why nobody looks any more; `None`: somebody does, or is about to begin.
+    pub fn ended(&self) -> Option<Ended> {
+        // Who is to look and has left no word has broken.
+        let broken = || self.latest.has_changed().is_err().then(Ended::broken);
+        self.latest.borrow().as_ref().err().map(|why| Ended(why.clone())).or_else(broken)
+    }
+
+    /// What ticks have cost.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
     /// How old a tick is now.
     pub fn age(&self, tick: &Tick) -> Duration {
         self.clock.now().steady.saturating_sub(tick.at.steady)
@@ -153,6 +171,7 @@ struct Ticking {
     renewed: Arc<Mutex<Duration>>,
     pace: Pace,
     clock: Arc<dyn Clock>,
+    figures: Arc<Figures>,
 }
 
 impl Ticking {
@@ -161,6 +180,7 @@ impl Ticking {
         let mut latest = Arc::new(watcher.look()?);
         let mut last_asked = latest.at.steady;
         loop {
+            self.figures.note(&latest, &watcher);
             drop(publish.send_replace(Ok(Some(Arc::clone(&latest)))));
             // Beside the monitor's own, which all others come from.
             let is_followed = || publish.receiver_count() > 1;

@@ -83,7 +83,8 @@ fn as_long_as_somebody_follows_the_pace_is_the_faster_one() {
     let (ask, asked) = mpsc::sync_channel(1);
     let pace = Pace { tick: Duration::from_secs(1), idle_tick: Duration::from_secs(1000) };
     let renewed = Arc::new(Mutex::new(Duration::ZERO));
-    let ticking = Ticking { asked, renewed, pace, clock: Arc::clone(&clock) as _ };
+    let figures = Arc::default();
+    let ticking = Ticking { asked, renewed, pace, clock: Arc::clone(&clock) as _, figures };
     let mut last_asked = clock.now().steady;
     clock.advance(ATTENTIVE + Duration::from_secs(30));
     assert!(ticking.wait_for_next(&first, &mut last_asked, || true), "long after the last question one is due");
@@ -98,6 +99,20 @@ async fn why_nobody_can_look_is_said_to_everybody_who_asks() {
     for _ in 0..2 {
         assert!(monitor.tick(&Sight::All).await.unwrap_err().to_string().contains("no such kind"));
     }
+    assert!(monitor.ended().unwrap().to_string().contains("no such kind"));
+}
+
+#[tokio::test]
+async fn whether_anybody_looks_is_known_without_asking_for_a_look() {
+    let looks = monitor(NEVER);
+    looks.tick(&Sight::All).await.unwrap();
+    assert!(looks.ended().is_none());
+    assert_eq!((looks.figures().observe.spread().count, looks.figures().judge.spread().count), (1, 1));
+    assert!(looks.figures().processes() > 0);
+    let breaks = || -> Result<Watcher, String> { panic!("on purpose") };
+    let broken = Monitor::start(breaks, NEVER, Arc::new(SystemClock::default())).unwrap();
+    assert!(broken.tick(&Sight::All).await.is_err());
+    assert!(broken.ended().unwrap().to_string().contains("has broken"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::judge::{Judge, Link, LoadError};
 use crate::observe::Observer;
 use crate::observe::facts::Snapshot;
 use crate::report::clean_facts;
+use crate::store::log::LogStats;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct Watcher {
 }
 
 /// Who is told of the policies that have the places now.
-type Told = Box<dyn FnMut(&[Link]) + Send>;
+type Told = Box<dyn FnMut(&Arc<Vec<Link>>) + Send>;
 
 /// Why a look came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ impl Watcher {
     /// Policies are to be loaded again when their files change, and `changed` told of it: once when they have been loaded,
     /// and then after each change.
     #[must_use]
-    pub fn following_policies(self, changed: impl FnMut(&[Link]) + Send + 'static) -> Self {
+    pub fn following_policies(self, changed: impl FnMut(&Arc<Vec<Link>>) + Send + 'static) -> Self {
         Self { changed: Some(Box::new(changed)), ..self }
     }
 
@@ -91,6 +92,16 @@ impl Watcher {
         self.observe();
         thread::sleep((start + FIRST_INTERVAL).saturating_sub(self.clock.now().steady));
         self.tick()
+    }
+
+    /// How many processes there were at the last look.
+    pub fn processes(&self) -> usize {
+        self.observer.table().processes().count()
+    }
+
+    /// What became of the decisions so far.
+    pub fn decided(&self) -> LogStats {
+        self.decisions.stats()
     }
 
     fn observe(&mut self) -> (Vec<Snapshot>, Moment) {

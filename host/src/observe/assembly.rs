@@ -39,33 +39,47 @@ impl Sessions {
     pub fn gather(&mut self, declared: Declared, census: &mut Census) {
         self.rows.clear();
         let mut before = std::mem::take(&mut self.sessions);
-        let mut by_root: HashMap<PathBuf, Option<&str>> = HashMap::new();
+        let mut by_root: HashMap<PathBuf, Vec<&str>> = HashMap::new();
         let me = census.me();
+        // What others than the user of this program have declared is for their own agents: nobody's comes into another's sight
+        // because somebody has named its folder, or what its session would be called.
+        let mut others: HashMap<&str, &str> = HashMap::new();
         for session in &declared.sessions {
             if let Some(root) = &session.root_path {
                 let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
-                // Agents in a folder that two sessions claim belong to neither for that.
-                by_root.entry(root).and_modify(|id| *id = None).or_insert(Some(session.id.as_str()));
+                by_root.entry(root).or_default().push(session.id.as_str());
+            }
+            if let Some(owner) = session.owner.as_deref().filter(|owner| *owner != me) {
+                others.insert(session.id.as_str(), owner);
             }
             let earliest = before.remove(session.id.as_str()).and_then(|known| known.created_at_ms);
             self.sessions.insert(session.id.to_string(), declared_session(session, &me, earliest));
         }
+        let may_join = |known: &Known, session: &str| others.get(session).is_none_or(|owner| *owner == known.owner);
         for agent in declared.agents {
-            if let Some(known) = &agent.known {
+            if let Some(known) = agent.known.as_ref().filter(|known| may_join(known, &known.session)) {
                 self.complete(known);
             }
             self.rows.push(declared_row(agent));
         }
         for known in census.undeclared() {
-            let claimed = known.root.as_deref().ok().and_then(|root| *by_root.get(root)?);
-            let session = claimed.unwrap_or(&known.session);
-            if !self.sessions.contains_key(session) {
-                let new = before.remove(session).unwrap_or_else(|| discovered_session(known));
-                self.sessions.insert(session.to_owned(), new);
+            let claims = known.root.as_deref().ok().and_then(|root| by_root.get(root)).into_iter().flatten();
+            let mut claims = claims.filter(|session| may_join(known, session));
+            // Agents in a folder that two sessions claim belong to neither for that.
+            let claimed = claims.next().filter(|_| claims.next().is_none());
+            let own = if may_join(known, &known.session) {
+                known.session.clone()
+            } else {
+                ids::apart(&known.session, &known.owner)
+            };
+            let session = claimed.map_or(own, |session| (*session).to_owned());
+            if !self.sessions.contains_key(&session) {
+                let new = before.remove(&session).unwrap_or_else(|| discovered_session(&session, known));
+                self.sessions.insert(session.clone(), new);
             }
-            self.rows.push(discovered_row(session, known));
+            self.rows.push(discovered_row(&session, known));
         }
-        for known in census.undeclared() {
+        for known in census.undeclared().filter(|known| may_join(known, &known.session)) {
             self.complete(known);
         }
         for row in &self.rows {
@@ -81,7 +95,7 @@ impl Sessions {
         let Some(session) = self.sessions.get_mut(&known.session).filter(|session| session.root_path.is_empty()) else {
             return;
         };
-        let found = discovered_session(known);
+        let found = discovered_session(&known.session, known);
         session.root_path = found.root_path;
         if session.name == session.id {
             session.name = found.name;
@@ -214,18 +228,12 @@ fn declared_session(declared: &DeclaredSession, me: &str, earliest: Option<u64>)
     }
 }
 
-fn discovered_session(known: &Known) -> Session {
+fn discovered_session(id: &str, known: &Known) -> Session {
     let (name, root_path) = match &known.root {
         Ok(root) => (ids::folder_name(root), root.to_string_lossy().into_owned()),
         Err(_) => ("unplaced".to_owned(), String::new()),
     };
-    Session {
-        id: known.session.clone(),
-        name,
-        root_path,
-        owner: known.owner.clone(),
-        created_at_ms: known.created_at_ms,
-    }
+    Session { id: id.to_owned(), name, root_path, owner: known.owner.clone(), created_at_ms: known.created_at_ms }
 }
 
 fn discovered_row(session: &str, known: &Known) -> Row {

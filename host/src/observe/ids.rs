@@ -13,6 +13,12 @@ pub fn session_id(root: &Path) -> String {
     format!("{}-{}", safe(&folder_name(root), LONGEST - 7), short_hash(root.as_os_str().as_encoded_bytes()))
 }
 
+/// The id of what would be called so if that were not somebody else's already.
+pub fn apart(id: &str, owner: &str) -> String {
+    let begin: String = id.chars().take(LONGEST - 7).collect();
+    format!("{begin}-{}", short_hash(format!("{id} of {owner}").as_bytes()))
+}
+
 /// The id of the session of those agents of an owner whose folder cannot be known.
 pub fn unplaced_id(owner: &str) -> String {
     safe(&format!("unplaced-{owner}"), LONGEST)

@@ -71,7 +71,7 @@ impl Page {
     }
 }
 
-fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, ActivityState) {
+pub(super) fn status_and_activity(verdict: Option<&Verdict>, i: usize) -> (AgentStatus, ActivityState) {
     match verdict {
         Some(v) => (agent_status(v.agents[i].status), activity_state(v.agents[i].activity)),
         None => (AgentStatus::Unknown, ActivityState::Unknown),

@@ -26,7 +26,7 @@ pub use mark::{BadMark, Mark};
 pub use policies::{PolicyReport, PolicyRow, ShadowAgent, ShadowReport, policy_rows};
 pub use rendered::Rendered;
 pub use run::RunReport;
-pub use sessions::{SessionRow, Sessions, sessions};
+pub use sessions::{Numbers, SessionRow, Sessions, sessions};
 pub use summary::summary;
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};

@@ -1,11 +1,13 @@
 //! The list of sessions.
 
-use super::assemble::{session_health, source, time};
+use super::assemble::{session_health, source, status_and_activity, time};
+use super::view::word;
 use super::{SessionHealth, SourceReport, clean};
 use crate::judge::Judgement;
 use crate::observe::facts::{Snapshot, SourceState};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// All sessions, a line each.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -62,5 +64,31 @@ fn row(facts: &Snapshot, judgement: &Judgement) -> SessionRow {
         waiting_agents: verdict.map(|v| v.totals.waiting),
         session_health: judgement.health().map_or(SessionHealth::Unknown, session_health),
         session_score: judgement.score(),
+    }
+}
+
+/// How many there are of everything, without names.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Sessions, by health.
+    pub sessions: BTreeMap<String, u64>,
+    /// Agents, by kind, status and activity.
+    pub agents: BTreeMap<(String, String, String), u64>,
+}
+
+impl Numbers {
+    /// Of these sessions.
+    pub fn of<'a>(seen: impl Iterator<Item = (&'a Snapshot, &'a Judgement)>) -> Self {
+        let mut numbers = Self::default();
+        for (facts, judgement) in seen {
+            let health = judgement.health().map_or(SessionHealth::Unknown, session_health);
+            *numbers.sessions.entry(word(&health)).or_default() += 1;
+            for (i, agent) in facts.agents.iter().enumerate() {
+                let (status, activity) = status_and_activity(judgement.verdict.as_ref(), i);
+                let of = (clean(&agent.kind), word(&status), word(&activity));
+                *numbers.agents.entry(of).or_default() += 1;
+            }
+        }
+        numbers
     }
 }

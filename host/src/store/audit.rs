@@ -26,7 +26,7 @@ pub struct AuditLine {
     /// Which way it came.
     pub transport: Transport,
     /// What was called.
-    pub tool: String,
+    pub tool: &'static str,
     /// The session that was asked about, if one was.
     pub session: Option<String>,
     /// What came of it.
@@ -38,7 +38,7 @@ pub struct AuditLine {
 }
 
 /// Which way a query came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// The command line.
@@ -50,7 +50,7 @@ pub enum Transport {
 }
 
 /// What came of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It was answered in full.
@@ -94,7 +94,7 @@ impl Audit {
 
     /// Keeps a line. It returns at once and cannot fail.
     pub fn record(&self, mut line: AuditLine) {
-        for text in [&mut line.principal, &mut line.client, &mut line.tool] {
+        for text in [&mut line.principal, &mut line.client] {
             tame(text);
         }
         line.session.as_mut().map(tame);

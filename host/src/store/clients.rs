@@ -188,6 +188,31 @@ impl Store {
         self.write(|connection| activities.into_iter().try_for_each(|(id, activity)| touch(connection, id, activity)))
     }
 
+    /// How many clients of a user are connected: by the way they came and the revision of the protocol.
+    ///
+    /// # Errors
+    /// When the database cannot be read. Where there is none yet, there are none.
+    pub fn connected(
+        &self,
+        user_id: &str,
+        now_ms: u64,
+        living: &HashSet<String>,
+    ) -> Result<Vec<(String, String, u64)>, StoreError> {
+        let found = self.read(|connection| {
+            let sql = format!(
+                "SELECT transport, protocol, count(*) FROM client LEFT JOIN grant ON grant.id = grant_id
+                WHERE client.user_id = ? AND {} GROUP BY transport, protocol",
+                is_connected(living)
+            );
+            let mut values = vec![Value::from(user_id.to_owned())];
+            values.extend(living.iter().cloned().map(Value::from));
+            values.push(Value::from(now_ms.cast_signed()));
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, count(row, 2)?));
+            connection.prepare_cached(&sql)?.query_map(params_from_iter(values), row)?.collect()
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
     /// A page of the clients. Those of servers that live no more, by `living`, have ended with them, and those that worked under
     /// a grant with the grant.
     ///
@@ -265,11 +290,7 @@ fn select(connection: &Connection, wanted: Wanted<'_>, living: &HashSet<String>)
     }
     if wanted.which != Which::All {
         let not = if wanted.which == Which::Ended { "NOT " } else { "" };
-        let places = vec!["?"; living.len()].join(", ");
-        sql += &format!(
-            " AND {not}(ended_at_ms IS NULL AND server IN ({places})
-                AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ?))"
-        );
+        sql += &format!(" AND {not}{}", is_connected(living));
         values.extend(living.iter().cloned().map(Value::from));
         values.push(Value::from(wanted.now_ms.cast_signed()));
     }
@@ -277,6 +298,15 @@ fn select(connection: &Connection, wanted: Wanted<'_>, living: &HashSet<String>)
     values.push(Value::from(i64::try_from(wanted.limit).unwrap_or(i64::MAX - 1) + 1));
     let mut statement = connection.prepare(&sql)?;
     statement.query_map(params_from_iter(values), |row| client(row, living, wanted.now_ms))?.collect()
+}
+
+/// That a client has not ended. Its values are those who live, and the time.
+fn is_connected(living: &HashSet<String>) -> String {
+    let places = vec!["?"; living.len()].join(", ");
+    format!(
+        "(ended_at_ms IS NULL AND server IN ({places})
+            AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ?))"
+    )
 }
 
 fn client(row: &Row<'_>, living: &HashSet<String>, now_ms: u64) -> rusqlite::Result<Client> {

@@ -3,6 +3,7 @@
 use super::private;
 use super::schema::MIGRATIONS;
 use crate::config::make_private;
+use crate::figures::Count;
 use crate::files::regular_or_missing;
 use crate::names::BadName;
 use rusqlite::config::DbConfig;
@@ -11,7 +12,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io, thread};
 
@@ -86,6 +87,7 @@ pub struct Store {
     /// How long a writer waits, where it is not to be as long as usual.
     patience: Option<Duration>,
     open: Mutex<Option<Open>>,
+    failures: Arc<Count>,
 }
 
 #[derive(Debug)]
@@ -104,7 +106,7 @@ type FileId = (u64, u64);
 impl Store {
     /// The database `headcount.db` in `dir`.
     pub fn at(dir: &Path) -> Self {
-        Self { dir: dir.into(), patience: None, open: Mutex::default() }
+        Self { dir: dir.into(), patience: None, open: Mutex::default(), failures: Arc::default() }
     }
 
     /// The same for a writer who tries again later, and waits for others only so long at each step.
@@ -125,7 +127,12 @@ impl Store {
     /// The same database through a connection of its own, for who must not wait until others have written.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self::at(&self.dir)
+        Self { failures: Arc::clone(&self.failures), ..Self::at(&self.dir) }
+    }
+
+    /// How often it could not be used, through whichever connection.
+    pub fn failures(&self) -> u64 {
+        self.failures.get()
     }
 
     /// Runs `work` in one transaction that writes. The last of them may be lost with the machine's power, not with the process.
@@ -192,7 +199,10 @@ impl Store {
         match file_id(&path) {
             Ok(file) => self.with_file(&path, Some(file), purpose, work).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::Unreachable { path, source }),
+            Err(source) => {
+                self.failures.add_one();
+                Err(StoreError::Unreachable { path, source })
+            }
         }
     }
 
@@ -203,6 +213,16 @@ impl Store {
 
     /// The same; `file` is the one that is there now.
     fn with_file<T>(
+        &self,
+        path: &Path,
+        file: Option<FileId>,
+        purpose: Use,
+        work: impl FnOnce(&mut Open) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.try_with_file(path, file, purpose, work).inspect_err(|_| self.failures.add_one())
+    }
+
+    fn try_with_file<T>(
         &self,
         path: &Path,
         file: Option<FileId>,

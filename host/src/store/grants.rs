@@ -146,6 +146,19 @@ impl Store {
         Ok(found.unwrap_or_default())
     }
 
+    /// Those of them that are alive at `now_ms`.
+    ///
+    /// # Errors
+    /// When the database cannot be read. Where there is none yet, there are no grants.
+    pub fn living_grants(&self, user_id: &str, now_ms: u64) -> Result<Vec<Grant>, StoreError> {
+        let found = self.decide(|connection| {
+            let sql = "SELECT * FROM grant WHERE user_id = ?1 AND revoked_at_ms IS NULL
+                AND (expires_at_ms IS NULL OR expires_at_ms > ?2) ORDER BY created_at_ms DESC, id DESC";
+            connection.prepare_cached(sql)?.query_map(params![user_id, now_ms.cast_signed()], from_row)?.collect()
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
     /// The grant that a token shows, as it is on the disk now.
     ///
     /// # Errors

@@ -117,7 +117,7 @@ const ENDED: &str = "
     CREATE INDEX client_ended ON client (last_activity_at_ms) WHERE ended_at_ms IS NOT NULL;
     CREATE INDEX client_by_grant ON client (grant_id);
     CREATE INDEX grant_ended ON grant (coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms));
-    CREATE INDEX grant_by_time ON grant (user_id, created_at_ms DESC, id DESC);
+    CREATE INDEX grant_unrevoked ON grant (user_id, created_at_ms DESC, id DESC) WHERE revoked_at_ms IS NULL;
     CREATE INDEX token_by_grant ON token (grant_id);
 ";
 
@@ -166,7 +166,7 @@ const OAUTH: &str = "
         issued_at_ms INTEGER NOT NULL,
         used_at_ms INTEGER
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
-    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id);
     CREATE INDEX oauth_code_by_grant ON oauth_code (grant_id);
+    CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
+    CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id, issued_at_ms);
 ";

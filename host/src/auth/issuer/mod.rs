@@ -130,12 +130,14 @@ impl Issuers {
 
 impl Issuer {
     fn new(configured: &config::Issuer, clock: &Arc<dyn Clock>) -> Self {
-        let mut validation = Validation::default();
-        validation.required_spec_claims = HashSet::from(["iss", "aud"].map(str::to_owned));
+        let mut validation = Validation {
+            required_spec_claims: HashSet::from(["iss", "aud"].map(str::to_owned)),
+            // Times are compared with our own clock.
+            validate_exp: false,
+            ..Validation::default()
+        };
         validation.set_issuer(&[&configured.issuer]);
         validation.set_audience(&configured.audience);
-        // Times are compared with our own clock.
-        validation.validate_exp = false;
         Self {
             name: configured.issuer.clone(),
             keys: Arc::new(Keys::new(configured, Arc::clone(clock))),

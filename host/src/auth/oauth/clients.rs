@@ -66,9 +66,10 @@ impl ClientMetadata {
     }
 }
 
-/// A client's name as people may see it.
+/// A client's name as people may see it. Blanks that could make it look like several columns are one.
 fn shown(name: &str) -> String {
-    clean(name).trim().chars().take(NAME_MAX).collect::<String>().trim_end().to_owned()
+    let words: Vec<_> = clean(name).split_whitespace().map(str::to_owned).collect();
+    words.join(" ").chars().take(NAME_MAX).collect::<String>().trim_end().to_owned()
 }
 
 impl AuthorizationServer {

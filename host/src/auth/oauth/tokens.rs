@@ -23,6 +23,9 @@ const ACCESS_LASTS: u64 = 60 * 60;
 /// How long a grant lives under which no token is asked for: a client that is used at all asks each hour.
 const UNUSED_MS: u64 = 90 * DAY_MS;
 
+/// So many tokens of each kind are remembered for a grant: more than come of refreshing each hour for as long as any is.
+const MOST_OF_A_GRANT: u32 = 4096;
+
 /// How long a refresh token may be shown again: clients refresh in parallel, and ask again for an answer that was lost.
 const GRACE_MS: u64 = 30 * SECOND_MS;
 
@@ -175,6 +178,7 @@ fn pair(
         refresh: refresh.digest(),
         resource,
         grant_expires_at_ms: now_ms.saturating_add(UNUSED_MS),
+        most: MOST_OF_A_GRANT,
         now_ms,
     };
     Ok((Issued { access, refresh, expires_in: ACCESS_LASTS, scopes: narrowed.unwrap_or(granted) }, kept))

@@ -16,7 +16,9 @@ use axum::routing::get;
 use std::sync::Arc;
 
 pub(super) fn router() -> Router<Arc<OAuth>> {
-    Router::new().route(AUTHORIZE, get(ask).post(answer))
+    // Who only looks whether there is a page does not ask anybody.
+    let looked = || async { StatusCode::OK };
+    Router::new().route(AUTHORIZE, get(ask).head(looked).post(answer))
 }
 
 /// Shows the page for a client's request.

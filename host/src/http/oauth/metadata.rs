@@ -3,7 +3,7 @@
 use super::{AUTHORIZE, OAuth, REGISTER, REVOKE, TOKEN};
 use crate::auth::Scope;
 use crate::auth::oauth::{Issuer, pkce};
-use axum::extract::Extension;
+use axum::extract::{Extension, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -12,17 +12,33 @@ use std::sync::Arc;
 /// Where the metadata of the protected resource stands: its own path is behind that of the document.
 pub(in crate::http) const METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
 
-pub(super) fn router() -> Router<Arc<OAuth>> {
+/// Who gives access: this server, if it does, and others whose tokens it takes.
+#[derive(Clone)]
+pub(super) struct Givers {
+    pub own: bool,
+    pub others: Arc<[String]>,
+}
+
+/// The metadata of the protected resource.
+pub(super) fn resource_router(givers: Givers) -> Router {
     Router::new()
         .route("/.well-known/oauth-protected-resource", get(resource))
         .route(METADATA, get(resource))
-        .route("/.well-known/oauth-authorization-server", get(server))
+        .with_state(givers)
 }
 
-async fn resource(Extension(issuer): Extension<Issuer>) -> Json<Value> {
+/// The metadata of the authorization server.
+pub(super) fn router() -> Router<Arc<OAuth>> {
+    Router::new().route("/.well-known/oauth-authorization-server", get(server))
+}
+
+async fn resource(State(givers): State<Givers>, Extension(issuer): Extension<Issuer>) -> Json<Value> {
+    // Most clients take the first. Others are there only where the user has named them, so they come before this one.
+    let others = givers.others.iter().map(String::as_str);
+    let all: Vec<&str> = others.chain(givers.own.then_some(issuer.as_str())).collect();
     Json(json!({
         "resource": issuer.resource(),
-        "authorization_servers": [issuer.as_str()],
+        "authorization_servers": all,
         "scopes_supported": Scope::ALL.map(Scope::as_str),
         "bearer_methods_supported": ["header"],
         "resource_name": "headcount",

@@ -19,6 +19,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use metadata::Givers;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,9 @@ pub(super) const AUTHORIZE: &str = "/oauth/authorize";
 const TOKEN: &str = "/oauth/token";
 const REVOKE: &str = "/oauth/revoke";
 const REGISTER: &str = "/oauth/register";
+
+/// All of the endpoints that are asked by name.
+pub(super) const PATHS: [&str; 5] = [AUTHORIZE, TOKEN, REVOKE, REGISTER, METADATA];
 
 /// The largest body of a request, bytes.
 const MAX_BODY: usize = 64 << 10;
@@ -54,7 +58,7 @@ impl OAuth {
         tell: Box<dyn Fn(&RequestRow) + Send + Sync>,
     ) -> Self {
         let bucket = |rate, size| Bucket::new(Arc::clone(clock), rate, size);
-        Self { server, tell, requests: bucket(1, 40), registrations: bucket(1, 40), tokens: bucket(20, 200) }
+        Self { server, tell, requests: bucket(1, 40), registrations: bucket(1, 40), tokens: bucket(200, 1000) }
     }
 
     /// Runs `work`, which waits for the disk.
@@ -67,11 +71,15 @@ impl OAuth {
     }
 }
 
-/// The routes; without an authorization server there is nothing at them.
-pub(super) fn router(oauth: Option<Arc<OAuth>>) -> Router {
-    let nothing = || any(|| async { Problem::not_found("address") });
-    let well_known = Router::new().route("/.well-known/{*name}", nothing());
-    let Some(oauth) = oauth else { return well_known };
+/// The routes: what says who gives access, if anybody does, and the endpoints of the authorization server, if there is one.
+/// `others` are authorization servers beside it whose tokens let in.
+pub(super) fn router(oauth: Option<Arc<OAuth>>, others: Arc<[String]>) -> Router {
+    let nothing = any(|| async { Problem::not_found("address") });
+    let mut router = Router::new().route("/.well-known/{*name}", nothing);
+    if oauth.is_some() || !others.is_empty() {
+        router = router.merge(metadata::resource_router(Givers { own: oauth.is_some(), others }));
+    }
+    let Some(oauth) = oauth else { return router };
     let routes = Router::new()
         .merge(metadata::router())
         .merge(authorize::router())
@@ -79,7 +87,7 @@ pub(super) fn router(oauth: Option<Arc<OAuth>>) -> Router {
         .merge(revoke::router())
         .merge(register::router())
         .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this is not done so") });
-    routes.with_state(oauth).merge(well_known)
+    router.merge(routes.with_state(oauth))
 }
 
 /// Why an endpoint for programs does not do what it was asked.

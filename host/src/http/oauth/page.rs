@@ -116,5 +116,6 @@ fn words(scope: Scope) -> &'static str {
         Scope::RosterWrite => "declare agents, and take them off the list",
         Scope::ClientsRead => "see who is connected, and what each has called",
         Scope::GrantsRevoke => "see who was granted access, and revoke it",
+        Scope::MetricsRead => "see what this server counts, of the whole machine",
     }
 }

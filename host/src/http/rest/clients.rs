@@ -1,39 +1,42 @@
 //! The MCP clients: who is connected, and what each has called.
 
 use super::super::app::App;
-use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
-use crate::auth::{Admitted, Scope};
-use crate::clients::{self, DEFAULT_LIMIT, ListError, State as Which};
+use super::{Answer, Asked, Named, Nothing, Problem, failed, unavailable};
+use crate::auth::Admitted;
+use crate::clients::{self, DEFAULT_LIMIT, ListError, MAX_LIMIT, State as Which};
+use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use axum::routing::get;
-use axum::{Json, Router};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-pub(super) fn router() -> Router<Arc<App>> {
-    Router::new().route("/v1/mcp/sessions", get(list)).route("/v1/mcp/sessions/{id}", get(one))
-}
-
 /// Which clients are wanted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+pub(super) struct Wanted {
+    /// Those that are connected, those that have ended, or all.
     #[serde(default)]
     state: Which,
-    limit: Option<usize>,
+    /// List this many at the most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = MAX_LIMIT))]
+    limit: usize,
+    /// Where to go on: `next_cursor` of the answer before.
     cursor: Option<String>,
 }
 
-async fn list(
+fn default_limit() -> usize {
+    DEFAULT_LIMIT
+}
+
+pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Asked(wanted): Asked<Wanted>,
 ) -> Answer {
-    check(&admitted, Scope::ClientsRead)?;
-    let asked =
-        clients::Asked { state: wanted.state, limit: wanted.limit.unwrap_or(DEFAULT_LIMIT), cursor: wanted.cursor };
+    let asked = clients::Asked { state: wanted.state, limit: wanted.limit, cursor: wanted.cursor };
     let read = move || {
         let setup = app.service.setup();
         clients::list(&setup.store, &setup.dirs.state, &*setup.clock, &admitted.principal.user_id, &asked)
@@ -42,8 +45,12 @@ async fn list(
     found.map(|found| Json(found).into_response()).map_err(problem)
 }
 
-async fn one(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, Named(id): Named) -> Answer {
-    check(&admitted, Scope::ClientsRead)?;
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Extension(admitted): Extension<Admitted>,
+    Named(id): Named,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Answer {
     let read = move || {
         let setup = app.service.setup();
         clients::one(&setup.store, &setup.dirs.state, &*setup.clock, &admitted.principal.user_id, &id)

@@ -1,35 +1,30 @@
 //! Grants, and ending them: what goes on under one ends at once.
 
 use super::super::app::App;
-use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
-use crate::auth::{self, Admitted, Scope};
+use super::{Answer, Asked, Named, Nothing, Problem, failed, unavailable};
+use crate::auth::{self, Admitted};
+use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
-use axum::routing::{delete, get};
-use axum::{Json, Router};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-pub(super) fn router() -> Router<Arc<App>> {
-    Router::new().route("/v1/grants", get(list)).route("/v1/grants/{id}", delete(revoke))
-}
-
 /// Which grants are wanted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+pub(super) struct Wanted {
     /// Those that have ended, too.
     #[serde(default)]
     all: bool,
 }
 
-async fn list(
+pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Asked(wanted): Asked<Wanted>,
 ) -> Answer {
-    check(&admitted, Scope::GrantsRevoke)?;
     let read = move || {
         let setup = app.service.setup();
         auth::list(&setup.store, &*setup.clock, &admitted.principal.user_id, wanted.all)
@@ -38,8 +33,12 @@ async fn list(
     found.map(|found| Json(found).into_response()).map_err(unavailable)
 }
 
-async fn revoke(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, Named(id): Named) -> Answer {
-    check(&admitted, Scope::GrantsRevoke)?;
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    Extension(admitted): Extension<Admitted>,
+    Named(id): Named,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Answer {
     let write = move || {
         let setup = app.service.setup();
         auth::revoke(&setup.store, &*setup.clock, &admitted.principal.user_id, &id)

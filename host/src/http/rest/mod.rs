@@ -3,35 +3,25 @@
 mod clients;
 mod grants;
 mod health;
+mod metrics;
+mod openapi;
+mod routes;
 mod sessions;
 
-pub(super) use health::router as health;
+pub(super) use routes::{ROUTES, router};
 
-use super::app::App;
-use super::auth::not_permitted;
 use super::problem::Problem;
-use crate::auth::{Admitted, Scope};
-use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
-
-/// All but those that need no token.
-pub(super) fn router() -> Router<Arc<App>> {
-    sessions::router().merge(clients::router()).merge(grants::router())
-}
 
 /// What a handler comes to.
 type Answer = Result<Response, Problem>;
-
-/// Lets through whose grant permits this.
-fn check(admitted: &Admitted, scope: Scope) -> Result<(), Problem> {
-    if admitted.principal.may(scope) { Ok(()) } else { Err(not_permitted(&admitted.principal, scope)) }
-}
 
 /// What stands behind the `?` of an address.
 struct Asked<T>(T);
@@ -47,6 +37,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
         query.map(|Query(query)| Self(query)).map_err(refused)
     }
 }
+
+/// Nothing may stand there.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
 
 /// What stands in the middle of an address.
 struct Named(String);

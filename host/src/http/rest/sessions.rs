@@ -1,43 +1,49 @@
 //! Sessions and their reports.
 
 use super::super::app::App;
-use super::{Answer, Asked, Named, Problem, check, failed, unavailable};
-use crate::auth::{Admitted, Scope};
+use super::{Answer, Asked, Named, Nothing, Problem, failed, unavailable};
+use crate::auth::Admitted;
 use crate::monitor::{Sight, Tick};
 use crate::query::{self, QueryError, micros};
 use crate::report::{self, DEFAULT_LIMIT, Filter, Rendered, View, ViewError};
 use crate::store::audit::{AuditLine, Outcome, Transport};
+use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
-use axum::{Json, Router};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) fn router() -> Router<Arc<App>> {
-    Router::new().route("/v1/sessions", get(list)).route("/v1/sessions/{id}/status", get(status))
-}
-
 /// What of a report is wanted: as `get_session_status` takes it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+pub(super) struct Wanted {
+    /// Whether to show each agent's figures.
     #[serde(default = "yes")]
     include_metrics: bool,
+    /// Whether to show how each agent fared in the checks.
     #[serde(default = "yes")]
     include_health: bool,
-    /// Words with commas between.
+    /// List only agents with one of these statuses or activities; with commas between.
     #[serde(default)]
     only: String,
-    limit: Option<u64>,
+    /// List this many agents at the most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = report::MAX_LIMIT))]
+    limit: u64,
+    /// Where to go on: `next_cursor` of the answer before.
     cursor: Option<String>,
 }
 
 fn yes() -> bool {
     true
+}
+
+fn default_limit() -> u64 {
+    DEFAULT_LIMIT as u64
 }
 
 impl Wanted {
@@ -47,7 +53,7 @@ impl Wanted {
             metrics: self.include_metrics,
             health: self.include_health,
             only: words.map(str::parse::<Filter>).collect::<Result<_, _>>()?,
-            limit: View::check_limit(self.limit.unwrap_or(DEFAULT_LIMIT as u64))?,
+            limit: View::check_limit(self.limit)?,
             cursor: self.cursor.as_deref().map(str::parse).transpose()?,
         })
     }
@@ -86,7 +92,7 @@ impl Asking {
             principal: self.user,
             client: self.client,
             transport: Transport::Http,
-            tool: self.what.into(),
+            tool: self.what,
             session,
             outcome,
             agents: u32::try_from(agents).unwrap_or(u32::MAX),
@@ -95,8 +101,12 @@ impl Asking {
     }
 }
 
-async fn list(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitted>, headers: HeaderMap) -> Answer {
-    check(&admitted, Scope::StatusRead)?;
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(admitted): Extension<Admitted>,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Answer {
     let asking = Asking::begin(&app, &admitted, &headers, "GET /v1/sessions");
     let tick = app.service.tick(&asking.sight).await.map_err(unavailable)?;
     let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
@@ -104,14 +114,13 @@ async fn list(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitt
     Ok(Json(sessions).into_response())
 }
 
-async fn status(
+pub(super) async fn status(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Named(id): Named,
     Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Answer {
-    check(&admitted, Scope::StatusRead)?;
     let asking = Asking::begin(&app, &admitted, &headers, "GET /v1/sessions/{id}/status");
     let named = Some(report::clean(&id));
     let view = match wanted.view() {

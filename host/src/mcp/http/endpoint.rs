@@ -53,6 +53,17 @@ pub struct Endpoint {
     ending: AtomicBool,
 }
 
+/// What is open at an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    /// Grants that have come and not ended.
+    pub guests: usize,
+    /// Sessions of the older era.
+    pub sessions: usize,
+    /// Streams of notifications.
+    pub streams: usize,
+}
+
 impl Endpoint {
     /// An endpoint for headcount's own tools, that nobody has come to yet.
     pub fn new(service: Arc<Service>) -> Self {
@@ -100,6 +111,16 @@ impl Endpoint {
                 }
             }
             _ => Err(Refusal::Method { allow: "POST, GET, DELETE" }),
+        }
+    }
+
+    /// How many grants use it now, and how many sessions and streams they have open.
+    pub fn open(&self) -> Open {
+        let taken = |room: &Semaphore, of: usize| of - room.available_permits().min(of);
+        Open {
+            guests: self.all().len(),
+            sessions: taken(&self.house.sessions, SESSIONS),
+            streams: taken(&self.house.streams, STREAMS),
         }
     }
 

@@ -96,7 +96,7 @@ impl Guest {
         let service = &house.service;
         let clock = &service.setup().clock;
         let (gone, over) = (CancellationToken::new(), CancellationToken::new());
-        let splicer = Arc::new(Splicer::keeping(ANSWERS));
+        let splicer = Arc::new(Splicer::keeping(ANSWERS, Arc::clone(service.flow())));
         let common = NewClient {
             user_id: principal.user_id.clone(),
             grant_id: Some(principal.grant_id.clone()),

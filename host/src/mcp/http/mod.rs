@@ -12,6 +12,6 @@ mod message;
 mod sessions;
 
 pub use body::Body;
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Open};
 pub use guest::Refusal;
 pub(super) use sessions::Session;

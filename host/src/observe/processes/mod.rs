@@ -212,6 +212,34 @@ pub fn identify(pid: u32) -> std::io::Result<(ProcessId, Machine)> {
     system::identify(pid)
 }
 
+/// What this very process has cost so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnCost {
+    /// CPU time of all its threads.
+    pub cpu: Duration,
+    /// Its memory that is in RAM.
+    pub resident_bytes: u64,
+    /// Its address space.
+    pub virtual_bytes: u64,
+    /// Its threads.
+    pub threads: u64,
+    /// Files that it has open.
+    pub open_files: u64,
+    /// How many it may have open.
+    pub most_files: u64,
+    /// For how long it has run.
+    pub age: Duration,
+}
+
+/// What this very process has cost so far.
+///
+/// # Errors
+/// It cannot be read.
+#[cfg(target_os = "linux")]
+pub fn own_cost() -> std::io::Result<OwnCost> {
+    system::own_cost()
+}
+
 /// Whether one very process lives, asked without a table. What cannot be known counts as alive.
 pub fn may_live(id: ProcessId) -> bool {
     system::may_live(id)

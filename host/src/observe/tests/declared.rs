@@ -54,6 +54,40 @@ fn a_declared_pid_means_the_process_that_had_it_first() {
 }
 
 #[test]
+fn whose_a_session_is_that_somebody_else_declares_only_their_agents_join() {
+    let disk = tempfile::tempdir().unwrap();
+    let folder = fs::canonicalize(disk.path()).unwrap();
+    let of = |id: &str, owner: &str| {
+        let mut declared = session(id, vec![]);
+        declared.owner = Some(owner.to_owned());
+        declared.root_path = Some(folder.clone());
+        declared
+    };
+    let found = crate::observe::ids::session_id(&folder);
+    // By its folder, and by what the session would be called.
+    let (by_folder, by_id) = (of("trap", "mallory"), of(&found, "mallory"));
+    let mut scene = Scene::new(vec![roster("roster:x", vec![by_folder, by_id])], |world, _| {
+        world.start(10, 1, &["claude"], &folder);
+    });
+    let seen = scene.look();
+    let with_agents: Vec<_> = seen.iter().filter(|snapshot| !snapshot.agents.is_empty()).collect();
+    assert_eq!(with_agents.len(), 1);
+    let own = &with_agents[0].session;
+    assert!(own.owner == "root" && own.id != found && own.id.starts_with(&found), "{own:?}");
+    assert!(
+        seen.iter().all(|snapshot| snapshot.session.owner == "root" || snapshot.session.name == snapshot.session.id)
+    );
+    assert_eq!(scene.look_after(1000).iter().filter(|one| one.session.id == own.id).count(), 1, "it keeps its id");
+    // Nor does whoever claims a folder take it from a session of its own agents' user.
+    let mut scene =
+        Scene::new(vec![roster("roster:x", vec![of("trap", "mallory"), of("shop", "root")])], |world, _| {
+            world.start(10, 1, &["claude"], &folder);
+        });
+    let seen = scene.look();
+    assert_eq!(seen.iter().find(|one| !one.agents.is_empty()).unwrap().session.id, "shop");
+}
+
+#[test]
 fn an_agent_in_the_folder_of_a_declared_session_joins_it() {
     let disk = tempfile::tempdir().unwrap();
     let mut shop = session("shop", vec![]);

@@ -16,7 +16,7 @@ fn line(client: &str) -> AuditLine {
         principal: "ada".into(),
         client: client.into(),
         transport: Transport::Stdio,
-        tool: "get_session_status".into(),
+        tool: "get_session_status",
         session: Some("shop".into()),
         outcome: Outcome::Ok,
         agents: 3,

@@ -34,7 +34,11 @@ fn a_grant_is_found_by_its_token_and_nothing_else() {
     assert_eq!(other.grant_of(&digest(1)).unwrap().map(|shown| shown.grant).as_ref(), Some(&one));
     assert_eq!(other.grant_of(&digest(2)).unwrap().map(|shown| shown.grant).as_ref(), Some(&two));
     assert_eq!(other.grant_of(&digest(3)).unwrap(), None);
-    assert_eq!(other.grants("ada").unwrap(), [two, one]);
+    assert_eq!(other.grants("ada").unwrap(), [two.clone(), one.clone()]);
+    assert_eq!(other.living_grants("ada", 199).unwrap(), [two, one.clone()]);
+    assert_eq!(other.living_grants("ada", 200).unwrap(), [one]);
+    other.revoke_grant("ada", "grt_1", 150).unwrap();
+    assert_eq!(other.living_grants("ada", 199).unwrap().len(), 1);
     assert_eq!(other.grants("bob").unwrap(), []);
 }
 

@@ -11,3 +11,6 @@ mod tokens;
 pub use clients::Client;
 pub use requests::Request;
 pub use tokens::{Consent, Pair, Redeemed};
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,8 @@ pub struct Pair {
     pub resource: String,
     /// When the grant expires if nothing more is given out under it, Unix milliseconds.
     pub grant_expires_at_ms: u64,
+    /// How many of each kind the grant has at the most; the oldest make room.
+    pub most: u32,
     /// The time now, Unix milliseconds.
     pub now_ms: u64,
 }
@@ -189,6 +191,14 @@ impl Store {
 fn give(connection: &Connection, grant_id: &str, pair: &Pair) -> rusqlite::Result<()> {
     let over = pair.now_ms.saturating_sub(EXPIRED_KEPT_MS).cast_signed();
     connection.execute("DELETE FROM token WHERE expires_at_ms < ?1", [over])?;
+    for sql in [
+        "DELETE FROM token WHERE digest IN
+            (SELECT digest FROM token WHERE grant_id = ?1 ORDER BY expires_at_ms DESC LIMIT -1 OFFSET ?2)",
+        "DELETE FROM oauth_refresh WHERE digest IN
+            (SELECT digest FROM oauth_refresh WHERE grant_id = ?1 ORDER BY issued_at_ms DESC LIMIT -1 OFFSET ?2)",
+    ] {
+        connection.prepare_cached(sql)?.execute(params![grant_id, pair.most.saturating_sub(1)])?;
+    }
     let sql = "INSERT INTO token VALUES (?1, ?2, ?3, ?4, ?5)";
     let expires = pair.access_expires_at_ms.cast_signed();
     connection.execute(sql, params![pair.access, grant_id, expires, pair.access_scopes, pair.resource])?;

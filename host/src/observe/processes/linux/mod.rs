@@ -14,6 +14,7 @@ mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 mod lineage;
+mod own;
 mod program;
 mod rows;
 mod stat;
@@ -31,6 +32,7 @@ use files::{Files, reason};
 pub(super) use lineage::{identify, lineage, may_live};
 use nix::errno::Errno;
 use nix::unistd::{SysconfVar, sysconf};
+pub(super) use own::own_cost;
 use rows::{newcomer, renew, state};
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,0 +1,130 @@
+//! What the authorization server keeps, as several processes use it.
+
+use super::*;
+use crate::store::Store;
+use crate::store::grants::{Digest, Grant};
+
+fn grant() -> Grant {
+    Grant {
+        id: "grt_1".into(),
+        user_id: "ada".into(),
+        name: "Agent".into(),
+        client_id: Some("hci_1".into()),
+        scopes: "status:read".into(),
+        created_at_ms: 100,
+        expires_at_ms: Some(10_000),
+        last_used_at_ms: None,
+        revoked_at_ms: None,
+    }
+}
+
+fn request(n: u8, asked_at_ms: u64) -> Request {
+    Request {
+        id: [n; 32],
+        client_id: "hci_1".into(),
+        client_name: None,
+        redirect_uri: "http://127.0.0.1/".into(),
+        state: None,
+        scopes: "status:read".into(),
+        resource: "http://localhost/mcp".into(),
+        challenge: "c".into(),
+        user_code: "BCDF-GHJK".into(),
+        tries: 0,
+        asked_at_ms,
+    }
+}
+
+/// The pair of this number, which is given out as many milliseconds after the hundredth.
+fn pair(n: u8) -> Pair {
+    let now_ms = 100 + u64::from(n);
+    Pair {
+        access: [n; 32],
+        access_expires_at_ms: now_ms + 1000,
+        access_scopes: None,
+        refresh: [100 + n; 32],
+        resource: "http://localhost/mcp".into(),
+        grant_expires_at_ms: now_ms + 10_000,
+        most: 3,
+        now_ms,
+    }
+}
+
+/// A store in which a code was redeemed for the first pair.
+fn redeemed(dir: &std::path::Path) -> Store {
+    let store = Store::at(dir);
+    assert!(store.add_request(&request(1, 100), 0, 8).unwrap());
+    assert!(store.consent(&[1; 32], 0, &[200; 32], "status:read", 100).unwrap());
+    assert!(matches!(store.redeem_code(&[200; 32], &grant(), &pair(0), 0).unwrap(), Redeemed::Given(_)));
+    store
+}
+
+#[test]
+fn a_request_is_there_until_it_is_answered_or_too_old() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path());
+    assert_eq!(store.requests(0).unwrap(), [], "there is no database yet");
+    for n in 1..=3 {
+        assert!(store.add_request(&request(n, 100 * u64::from(n)), 0, 3).unwrap());
+    }
+    assert!(!store.add_request(&request(4, 400), 100, 3).unwrap(), "there is no room");
+    assert!(store.add_request(&request(4, 400), 101, 3).unwrap(), "one that is too old makes room");
+    let other = Store::at(dir.path());
+    let ids = |oldest| other.requests(oldest).unwrap().iter().map(|one| one.id[0]).collect::<Vec<_>>();
+    assert_eq!((ids(0), ids(300)), (vec![2, 3, 4], vec![3, 4]));
+    assert_eq!(other.take_request(&[2; 32], 201).unwrap(), None, "nor is it answered when it is too old");
+    assert_eq!(other.take_request(&[2; 32], 200).unwrap().unwrap(), request(2, 200));
+    assert_eq!(store.take_request(&[2; 32], 0).unwrap(), None);
+    let tries: Vec<_> = (0..3).map(|_| store.try_request(&[3; 32], 0, 2).unwrap().map(|one| one.tries)).collect();
+    assert_eq!(tries, [Some(1), Some(2), None]);
+}
+
+#[test]
+fn a_consent_is_for_what_was_asked_and_no_more_than_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path());
+    store.add_request(&request(1, 100), 0, 8).unwrap();
+    assert!(!store.consent(&[1; 32], 101, &[200; 32], "status:read", 150).unwrap(), "it is too old");
+    assert!(store.consent(&[1; 32], 0, &[200; 32], "status:read", 150).unwrap());
+    assert!(!store.consent(&[1; 32], 0, &[201; 32], "status:read", 150).unwrap());
+    let consent = store.consent_of(&[200; 32]).unwrap().unwrap();
+    assert_eq!((consent.client_id.as_str(), consent.issued_at_ms, &consent.grant_id), ("hci_1", 150, &None));
+    assert_eq!(store.consent_of(&[201; 32]).unwrap(), None);
+    assert_eq!(store.redeem_code(&[200; 32], &grant(), &pair(0), 151).unwrap(), Redeemed::Unknown, "it was forgotten");
+    assert_eq!(store.grants("ada").unwrap(), []);
+}
+
+#[test]
+fn a_grant_lives_for_the_tokens_that_are_given_under_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = redeemed(dir.path());
+    let Redeemed::Given(grant) = store.redeem_refresh(&[100; 32], &pair(1), 30, 0).unwrap() else { panic!("given") };
+    assert_eq!((grant.id.as_str(), grant.expires_at_ms), ("grt_1", Some(10_101)));
+    assert_eq!(store.grants("ada").unwrap()[0].expires_at_ms, Some(10_101));
+    let shown = store.grant_of(&[1; 32]).unwrap().unwrap();
+    assert_eq!((shown.grant.id.as_str(), shown.expires_at_ms, shown.scopes), ("grt_1", Some(1101), None));
+    // Revoked beside it by another process: nothing more is given.
+    Store::at(dir.path()).revoke_grant("ada", "grt_1", 102).unwrap();
+    assert_eq!(store.redeem_refresh(&[101; 32], &pair(2), 30, 0).unwrap(), Redeemed::Ended);
+    assert_eq!(store.grant_of(&[2; 32]).unwrap(), None);
+    assert_eq!(store.redeem_refresh(&[9; 32], &pair(2), 30, 0).unwrap(), Redeemed::Unknown);
+}
+
+#[test]
+fn a_grant_has_so_many_tokens_at_the_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = redeemed(dir.path());
+    for n in 1..=4 {
+        let given = store.redeem_refresh(&[99 + n; 32], &pair(n), 30, 0).unwrap();
+        assert!(matches!(given, Redeemed::Given(_)), "{given:?}");
+    }
+    let known =
+        |digest: Digest| (store.grant_of(&digest).unwrap().is_some(), store.refreshes(&digest).unwrap().is_some());
+    let access: Vec<bool> = (0..=4).map(|n| known([n; 32]).0).collect();
+    let refresh: Vec<bool> = (0..=4).map(|n| known([100 + n; 32]).1).collect();
+    assert_eq!((access, refresh), (vec![false, false, true, true, true], vec![false, false, true, true, true]));
+    // A token of the user's own has nothing to do with it.
+    let own = Grant { id: "grt_2".into(), client_id: None, expires_at_ms: None, ..grant() };
+    assert!(store.add_grant(&own, &[77; 32]).unwrap());
+    store.redeem_refresh(&[104; 32], &pair(5), 30, 0).unwrap();
+    assert!(known([77; 32]).0);
+}
