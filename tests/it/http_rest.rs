@@ -144,8 +144,7 @@ fn each_thing_needs_its_scope() {
             assert_eq!(answer.status == 403, needs != *has, "{method} {path} with {has}: {}", answer.text());
             if needs != *has {
                 // What it has and what it needs beside that, in the order in which scopes are listed.
-                let all = ["status:read", "roster:write", "clients:read", "grants:revoke"];
-                let wanted: Vec<&str> = all.into_iter().filter(|scope| scope == has || *scope == needs).collect();
+                let wanted: Vec<&str> = ALL.into_iter().filter(|scope| scope == has || *scope == needs).collect();
                 let named = format!(r#"error="insufficient_scope", scope="{}""#, wanted.join(" "));
                 assert!(answer.header("www-authenticate").contains(&named), "{answer:#?}");
             }

@@ -3,6 +3,7 @@
 use crate::http_client::{Connection, Server, token};
 use crate::oauth_client::{Client, REDIRECT, Tokens, encoded, error, post, query, register, with};
 use crate::world::World;
+use headcount::auth::Scope;
 use serde_json::{Value, json};
 
 fn grants(world: &World) -> Vec<Value> {
@@ -24,7 +25,7 @@ fn clients_find_out_by_themselves_who_gives_access() {
         assert_eq!(found["resource"], format!("http://{host}/mcp"));
         assert_eq!(found["authorization_servers"], json!([format!("http://{host}")]));
         assert_eq!(found["bearer_methods_supported"], json!(["header"]));
-        assert_eq!(found["scopes_supported"], json!(["status:read", "roster:write", "clients:read", "grants:revoke"]));
+        assert_eq!(found["scopes_supported"], json!(Scope::ALL.map(Scope::as_str)));
     }
     let found = get("/.well-known/oauth-authorization-server").json();
     assert_eq!(found["issuer"], format!("http://{host}"));

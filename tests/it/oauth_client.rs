@@ -2,6 +2,7 @@
 
 use crate::http_client::{Connection, Response, Server};
 use crate::world::World;
+use headcount::auth::Scope;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use url::{Url, form_urlencoded};
@@ -133,9 +134,7 @@ impl<'w> Client<'w> {
 
     /// A form that consents to all.
     pub fn approves(&self, page: &Page) -> Sent {
-        let all =
-            ["status:read", "roster:write", "clients:read", "grants:revoke"].map(|scope| (scope, "on".to_owned()));
-        let mut sent: Sent = all.into();
+        let mut sent: Sent = Scope::ALL.map(|scope| (scope.as_str(), "on".to_owned())).into();
         let code = self.one_time_code(page);
         sent.extend([("request", page.id.clone()), ("code", code), ("decision", "approve".into())]);
         sent
