@@ -41,6 +41,7 @@ pub struct Lines {
     /// Cancelled when the session is to be closed.
     pub close: CancellationToken,
     /// Tells that it is, when the owner is gone, for whatever reason.
+    #[expect(dead_code, reason = "it acts by being dropped")]
     pub closed: DropGuard,
     /// How it stands.
     pub status: watch::Sender<Status>,
