@@ -120,6 +120,12 @@ impl Fetcher {
         }
     }
 
+    /// The same, which trusts this authority too.
+    #[cfg(test)]
+    pub(in crate::auth) fn trusting(self, authority: reqwest::Certificate) -> Self {
+        Self { getter: self.getter.trusting(authority), ..self }
+    }
+
     /// The document at this address: a JSON document of at most 64 KiB, by a GET without credentials that follows no
     /// redirection and takes at most five seconds. One that was fetched before serves as long as it holds.
     ///

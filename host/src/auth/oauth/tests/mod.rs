@@ -2,6 +2,7 @@
 
 mod any_order;
 mod asking;
+mod described;
 mod redeeming;
 
 use super::redirect::Redirect;
