@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 const ERAS: [&str; 2] = ["2025-11-25", MODERN];
 
-/// A world with a session `shop` of one agent that is well.
-fn shop() -> (World, StandIn, std::path::PathBuf) {
+/// A world with a session `tended` of one agent that is well.
+fn tended() -> (World, StandIn, std::path::PathBuf) {
     let world = World::new();
     let idle = stand_in(Behaviour::Idle);
-    let roster = world.roster("shop", &[("writer", idle.pid())]);
+    let roster = world.roster("tended", &[("writer", idle.pid())]);
     (world, idle, roster)
 }
 
-/// Begins to wait for something in `shop` that is not there yet; the request's id.
+/// Begins to wait for something in `tended` that is not there yet; the request's id.
 fn wait_for(client: &mut Client, since: &Value) -> u64 {
-    let arguments = json!({"session_id": "shop", "since": since, "timeout_s": 60});
+    let arguments = json!({"session_id": "tended", "since": since, "timeout_s": 60});
     let id = client.send(
         "tools/call",
         json!({"name": "wait_for_attention", "arguments": arguments, "_meta": {"progressToken": 1}}),
@@ -59,16 +59,16 @@ fn audited(world: &World, key: &str) -> Vec<Value> {
 #[test]
 fn who_needs_somebody_already_is_told_at_once_and_only_once() {
     for version in ERAS {
-        let (world, idle, _) = shop();
-        let roster = world.roster("shop", &[("writer", idle.pid()), ("gone", NO_PID)]);
+        let (world, idle, _) = tended();
+        let roster = world.roster("tended", &[("writer", idle.pid()), ("gone", NO_PID)]);
         let mut client = Client::connect(&world, &[&roster], version);
-        let result = client.call("wait_for_attention", json!({"session_id": "shop"}));
+        let result = client.call("wait_for_attention", json!({"session_id": "tended"}));
         let text = result["content"][0]["text"].as_str().unwrap();
         let told = &result["structuredContent"];
         assert_eq!(needs(told), [("gone", "failed")], "{version}");
         assert_eq!((&told["schema"], &told["timed_out"]), (&"headcount.attention/1".into(), &false.into()));
         assert!(text.contains("gone") && text.contains(told["mark"].as_str().unwrap()), "{text}");
-        let again = json!({"session_id": "shop", "since": told["mark"], "timeout_s": 1});
+        let again = json!({"session_id": "tended", "since": told["mark"], "timeout_s": 1});
         let nothing = client.structured("wait_for_attention", again);
         assert_eq!((needs(&nothing), &nothing["timed_out"]), (vec![], &true.into()), "{version}");
         assert_eq!(nothing["mark"], told["mark"], "{version}");
@@ -78,7 +78,7 @@ fn who_needs_somebody_already_is_told_at_once_and_only_once() {
 #[test]
 fn what_begins_is_told_within_two_seconds() {
     for version in ERAS {
-        let (world, mut idle, roster) = shop();
+        let (world, mut idle, roster) = tended();
         let mut client = Client::connect(&world, &[&roster], version);
         let mut mark = Value::Null;
         let mut told_after = |happen: &mut dyn FnMut(), kind: &str| {
@@ -97,45 +97,45 @@ fn what_begins_is_told_within_two_seconds() {
 
 #[test]
 fn who_finishes_while_somebody_waits_is_told() {
-    let (world, idle, roster) = shop();
+    let (world, idle, roster) = tended();
     let mut brief = stand_in(Behaviour::Brief);
     until("it has ended", || crate::world::state(brief.pid()) == Some('Z'));
     let mut client = Client::connect(&world, &[&roster], MODERN);
     let id = wait_for(&mut client, &Value::Null);
-    world.roster("shop", &[("writer", idle.pid()), ("brief", brief.pid())]);
+    world.roster("tended", &[("writer", idle.pid()), ("brief", brief.pid())]);
     let answer = told(&mut client, id);
     assert_eq!(needs(&answer), [("brief", "finished")]);
-    let later = client.structured("wait_for_attention", json!({"session_id": "shop", "timeout_s": 1}));
+    let later = client.structured("wait_for_attention", json!({"session_id": "tended", "timeout_s": 1}));
     assert_eq!((needs(&later), &later["timed_out"]), (vec![], &true.into()), "it is no news to who asks later");
     brief.wait().unwrap();
 }
 
 #[test]
 fn an_agent_that_leaves_and_a_session_that_ends_are_told() {
-    let (world, idle, roster) = shop();
+    let (world, idle, roster) = tended();
     let agents = [("writer", idle.pid()), ("reader", std::process::id())];
-    world.roster("shop", &agents);
+    world.roster("tended", &agents);
     let mut client = Client::connect(&world, &[&roster], MODERN);
     let id = wait_for(&mut client, &Value::Null);
-    world.roster("shop", &agents[..1]);
+    world.roster("tended", &agents[..1]);
     assert_eq!(needs(&told(&mut client, id)), [("reader", "left")]);
     let id = wait_for(&mut client, &Value::Null);
     fs::write(&roster, "").unwrap();
     let answer = told(&mut client, id);
     assert_eq!((&answer["session_ended"], &answer["timed_out"], needs(&answer)), (&true.into(), &false.into(), vec![]));
-    assert!(client.failure("wait_for_attention", json!({"session_id": "shop"})).contains("no session `shop`"));
+    assert!(client.failure("wait_for_attention", json!({"session_id": "tended"})).contains("no session `tended`"));
 }
 
 #[test]
 fn a_wrong_call_says_what_to_do() {
-    let (world, _idle, roster) = shop();
+    let (world, _idle, roster) = tended();
     let mut client = Client::connect(&world, &[&roster], MODERN);
     for (arguments, said) in [
-        (json!({"session_id": "shpo"}), &["no session `shpo`", "shop"][..]),
-        (json!({"session_id": "shop", "timeout_s": 0}), &["timeout_s", "1 to 3600"]),
-        (json!({"session_id": "shop", "timeout_s": 3601}), &["timeout_s", "1 to 3600"]),
-        (json!({"session_id": "shop", "timeout_s": "long"}), &["timeout_s", "wait_for_attention takes"]),
-        (json!({"session_id": "shop", "since": "yesterday"}), &["since", "`mark`"]),
+        (json!({"session_id": "tedned"}), &["no session `tedned`", "tended"][..]),
+        (json!({"session_id": "tended", "timeout_s": 0}), &["timeout_s", "1 to 3600"]),
+        (json!({"session_id": "tended", "timeout_s": 3601}), &["timeout_s", "1 to 3600"]),
+        (json!({"session_id": "tended", "timeout_s": "long"}), &["timeout_s", "wait_for_attention takes"]),
+        (json!({"session_id": "tended", "since": "yesterday"}), &["since", "`mark`"]),
     ] {
         let text = client.failure("wait_for_attention", arguments.clone());
         assert!(said.iter().all(|part| text.contains(part)), "{arguments}: {text}");
@@ -145,9 +145,9 @@ fn a_wrong_call_says_what_to_do() {
 #[test]
 fn those_who_want_to_know_are_told_that_it_still_waits() {
     for version in ["2024-11-05", MODERN] {
-        let (world, _idle, roster) = shop();
+        let (world, _idle, roster) = tended();
         let mut client = Client::connect(&world, &[&roster], version);
-        let arguments = json!({"session_id": "shop", "timeout_s": 11});
+        let arguments = json!({"session_id": "tended", "timeout_s": 11});
         let meta = json!({"progressToken": "mine"});
         let began = Instant::now();
         client.result("tools/call", json!({"name": "wait_for_attention", "arguments": arguments, "_meta": meta}));
@@ -163,7 +163,7 @@ fn those_who_want_to_know_are_told_that_it_still_waits() {
 #[test]
 fn who_withdraws_the_call_or_goes_away_frees_it_at_once() {
     for version in ERAS {
-        let (world, _idle, roster) = shop();
+        let (world, _idle, roster) = tended();
         let mut client = Client::connect(&world, &[&roster], version);
         let withdrawn = wait_for(&mut client, &Value::Null);
         client.cancel(withdrawn);
@@ -174,7 +174,7 @@ fn who_withdraws_the_call_or_goes_away_frees_it_at_once() {
         // Sooner than calls are cut off that are still under way.
         assert_eq!(client.close(Duration::from_secs(3)).0, Some(0), "{version}");
         assert_eq!(audited(&world, "outcome"), ["cancelled", "cancelled"], "{version}");
-        assert_eq!(audited(&world, "session"), ["shop", "shop"], "{version}");
+        assert_eq!(audited(&world, "session"), ["tended", "tended"], "{version}");
         let last = audited(&world, "micros").pop().unwrap();
         assert!(last["total"].as_u64().unwrap() < 10_000_000, "{version}: {last}");
     }
@@ -182,7 +182,7 @@ fn who_withdraws_the_call_or_goes_away_frees_it_at_once() {
 
 #[test]
 fn fifty_who_wait_are_all_told_and_cost_nothing() {
-    let (world, mut idle, roster) = shop();
+    let (world, mut idle, roster) = tended();
     let mut client = Client::connect(&world, &[&roster], MODERN);
     let ids: Vec<u64> = (0..50).map(|_| wait_for(&mut client, &Value::Null)).collect();
     idle.kill().unwrap();
@@ -198,16 +198,16 @@ fn fifty_who_wait_are_all_told_and_cost_nothing() {
     assert_eq!((tools.len(), tools.iter().all(|tool| tool == "wait_for_attention")), (50, true));
 }
 
-/// `headcount wait shop` with these arguments more.
+/// `headcount wait tended` with these arguments more.
 fn wait(world: &World, roster: &Path, more: &[&str]) -> Command {
-    let mut command = world.command(&["wait", "shop", "--roster", roster.to_str().unwrap()]);
+    let mut command = world.command(&["wait", "tended", "--roster", roster.to_str().unwrap()]);
     command.args(more).env("HEADCOUNT_SAMPLING_TICK", "100ms");
     command
 }
 
 #[test]
 fn the_command_waits_as_the_tool_does() {
-    let (world, mut idle, roster) = shop();
+    let (world, mut idle, roster) = tended();
     let over = finish(wait(&world, &roster, &["--timeout", "1s", "--json"]));
     assert_eq!((over.code, needs(&over.json()), &over.json()["timed_out"]), (Some(1), vec![], &true.into()));
     let child = wait(&world, &roster, &["--json"]).spawn().unwrap();
@@ -233,7 +233,7 @@ fn the_command_waits_as_the_tool_does() {
 
 #[test]
 fn ctrl_c_ends_the_command() {
-    let (world, _idle, roster) = shop();
+    let (world, _idle, roster) = tended();
     let mut child = wait(&world, &roster, &[]).stdout(Stdio::null()).spawn().unwrap();
     let caught = || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -248,7 +248,7 @@ fn ctrl_c_ends_the_command() {
 
 #[test]
 fn status_shows_only_those_who_need_somebody() {
-    let (world, _idle, roster) = shop();
+    let (world, _idle, roster) = tended();
     let other = stand_in(Behaviour::Idle);
     let docs = world.roster("docs", &[("reader", other.pid()), ("gone", NO_PID)]);
     let ask = |more: &[&str]| {
@@ -256,9 +256,9 @@ fn status_shows_only_those_who_need_somebody() {
             ["status", "--attention", "--roster", roster.to_str().unwrap(), "--roster", docs.to_str().unwrap()];
         world.run(&[&rosters, more].concat())
     };
-    let well = ask(&["shop"]);
+    let well = ask(&["tended"]);
     assert_eq!((well.code, well.stdout.as_str()), (Some(0), "Nobody needs you.\n"));
-    let well = ask(&["shop", "--json"]);
+    let well = ask(&["tended", "--json"]);
     assert_eq!((well.code, needs(&well.json())), (Some(0), vec![]));
     let needed = ask(&["docs"]);
     assert!(needed.code == Some(1) && needed.stdout.contains("! gone"), "{needed:#?}");
@@ -268,12 +268,12 @@ fn status_shows_only_those_who_need_somebody() {
     let all = ask(&["--json"]);
     let sessions = all.json()["sessions"].take();
     let ids: Vec<_> = sessions.as_array().unwrap().iter().map(|session| &session["session_id"]).collect();
-    assert!(all.code == Some(1) && ids.contains(&&"docs".into()) && !ids.contains(&&"shop".into()), "{ids:?}");
-    assert_eq!(ask(&["shop", "--only", "failed"]).code, Some(64));
+    assert!(all.code == Some(1) && ids.contains(&&"docs".into()) && !ids.contains(&&"tended".into()), "{ids:?}");
+    assert_eq!(ask(&["tended", "--only", "failed"]).code, Some(64));
     let unread = world.write("unread.toml", "[[sess");
-    let unknown = ask(&["shop", "--roster", unread.to_str().unwrap()]);
+    let unknown = ask(&["tended", "--roster", unread.to_str().unwrap()]);
     assert!(unknown.code == Some(1) && unknown.stdout.contains("is not known"), "{unknown:#?}");
     let nobody_judges = world.write("nobody.toml", "[[policy]]\npath = \"builtin\"\nenabled = false\n");
-    let unknown = ask(&["shop", "--config", nobody_judges.to_str().unwrap()]);
+    let unknown = ask(&["tended", "--config", nobody_judges.to_str().unwrap()]);
     assert!(unknown.code == Some(1) && unknown.stdout.contains("is not known"), "{unknown:#?}");
 }

@@ -24,12 +24,12 @@ fn grant(world: &World, name: &str) -> String {
 /// A session that nothing happens in, so that whoever waits there waits.
 fn quiet() -> (World, std::path::PathBuf) {
     let world = World::new();
-    let roster = world.roster("shop", &[("one", std::process::id())]);
+    let roster = world.roster("quiet-one", &[("one", std::process::id())]);
     (world, roster)
 }
 
 fn send_wait(connection: &mut Connection) {
-    let arguments = json!({"session_id": "shop", "timeout_s": 600});
+    let arguments = json!({"session_id": "quiet-one", "timeout_s": 600});
     connection.send_message("tools/call", json!({"name": "wait_for_attention", "arguments": arguments}));
 }
 
@@ -55,7 +55,7 @@ fn stream(server: &Server, token: &str) -> Connection {
 
 fn listens(server: &Server, token: &str) -> Connection {
     let mut listens = server.connect(token);
-    let uri = "headcount://session/shop";
+    let uri = "headcount://session/quiet-one";
     listens.send_message("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}}));
     assert_eq!(listens.head().status, 200);
     assert_eq!(listens.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
@@ -92,8 +92,8 @@ fn a_grant_that_is_revoked_is_cut_in_the_midst_of_everything() {
         assert!(streams.iter_mut().all(|stream| stream.event().is_none()));
         assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
         // Other grants have nothing to do with it.
-        server.connect(&kept).get("/v1/sessions/shop/status");
-        let declared = world.run(&["register", "--session", "shop", "--name", "two"]);
+        server.connect(&kept).get("/v1/sessions/quiet-one/status");
+        let declared = world.run(&["register", "--session", "quiet-one", "--name", "two"]);
         assert_eq!(declared.code, Some(0), "{declared:#?}");
         assert_eq!(kept_stream.event().unwrap()["method"], "notifications/resources/updated");
         drop(waits_on);
@@ -168,7 +168,7 @@ fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
         connection.session = Some(over.clone());
         assert_eq!(connection.post(&[], &ping).status, 404);
     }
-    assert_eq!(connection.get("/v1/sessions/shop/status").status, 200);
+    assert_eq!(connection.get("/v1/sessions/quiet-one/status").status, 200);
     let (code, _) = server.terminate(PATIENCE);
     assert_eq!((code, socket.exists()), (Some(0), false));
 }
@@ -219,7 +219,7 @@ fn streams_have_an_end_to_their_number() {
     let (world, roster) = quiet();
     let good = token(&world, "laptop", &[]);
     let server = Server::start(&world, &[&roster]);
-    let uri = "headcount://session/shop";
+    let uri = "headcount://session/quiet-one";
     let open = |_| {
         let mut listens = server.connect(&good);
         listens.send_message("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}}));

@@ -41,7 +41,7 @@ fn a_token_of_a_trusted_issuer_is_as_good_as_one_of_our_own_until_it_is_revoked_
     let server = Server::start_with(&world, &[&roster], &[], &[("HEADCOUNT_CONFIG", &config)]);
     let good = key.sign(&claims(&issuer));
     let mut client = server.connect(&good);
-    assert_eq!(client.get("/v1/sessions").json()["sessions"][0]["session_id"], "shop");
+    assert_eq!(client.get("/v1/sessions/shop/status").json()["session_id"], "shop");
     assert_eq!(client.get("/v1/grants").status, 403, "what it does not permit");
     client.initialize(LEGACY[3]);
     client.structured("list_sessions", json!({}));

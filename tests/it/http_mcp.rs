@@ -235,7 +235,7 @@ fn subscribers_of_both_eras_hear_of_changes() {
     let world = World::new();
     let good = token(&world, "all", &ALL);
     let server = Server::start(&world, &[]);
-    let uri = "headcount://session/shop";
+    let uri = "headcount://session/watched";
     let mut old = server.connect(&good);
     old.initialize(LEGACY[3]);
     assert_eq!(old.ask("resources/subscribe", json!({"uri": uri})).status, 200);
@@ -247,7 +247,7 @@ fn subscribers_of_both_eras_hear_of_changes() {
     new.send_message("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}}));
     assert_eq!(new.head().status, 200);
     assert_eq!(new.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
-    server.connect(&good).structured("register_agent", json!({"session_id": "shop", "agent_name": "backend"}));
+    server.connect(&good).structured("register_agent", json!({"session_id": "watched", "agent_name": "backend"}));
     for stream in [&mut old_stream, &mut new] {
         let told = stream.event().unwrap();
         assert_eq!((&told["method"], &told["params"]["uri"]), (&json!("notifications/resources/updated"), &json!(uri)));
