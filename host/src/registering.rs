@@ -1,6 +1,6 @@
 //! Declaring an agent, and the session that is meant by it, as the command line and MCP clients do it alike.
 
-use crate::monitor::{Find, Sight};
+use crate::monitor::Find;
 use crate::names::{AgentName, BadName, SessionId};
 use crate::observe::KindError;
 use crate::observe::facts::Session;
@@ -22,9 +22,9 @@ const NAMED: usize = 8;
 pub struct Declarer {
     /// Its user.
     pub user: String,
-    /// What it sees, where it comes over HTTP: it declares in sessions of its own user alone, and processes of users whom it sees.
-    /// `None`: it runs here as the user of this program, and declares what it likes.
-    pub sight: Option<Sight>,
+    /// Whether it comes over HTTP: then it declares in sessions of its own user alone, and that user's processes. Else it runs
+    /// here as the user of this program, and declares whose processes it likes.
+    pub is_remote: bool,
 }
 
 /// What is declared.
@@ -84,7 +84,7 @@ pub enum RegisterError {
     /// A configured kind of agent cannot be used.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// No process of users whom the declarer sees has this id.
+    /// No process of the declarer's user has this id.
     #[error(
         "no process {pid} of the user {user} runs here: give the id of one that does, or none for an agent that has no process on this machine"
     )]
@@ -138,7 +138,7 @@ pub fn register(
     if let Some(path) = what.root_path.as_ref().filter(|path| !Path::new(path).is_absolute()) {
         return Err(RegisterError::RelativePath(path.clone()));
     }
-    let session_id = session(setup, rosters, who, &what.session)?;
+    let session_id = session_to_join(setup, rosters, who, &what.session)?;
     let process = what.process_id.map(|pid| identify(setup.sampler(), who, pid)).transpose()?;
     let registration = Registration {
         session_id: session_id.clone(),
@@ -152,12 +152,8 @@ pub fn register(
         registered_at_ms: setup.clock.now().unix_ms,
     };
     // Somebody else may have made the session meanwhile.
-    let registered = if who.sight.is_none() {
-        setup.store.register(&registration)?
-    } else {
-        let registered = setup.store.register_in_own(&registration)?;
-        registered.ok_or_else(|| RegisterError::NotYours(clean(&what.session)))?
-    };
+    let registered = setup.store.register_in_own(&registration)?;
+    let registered = registered.ok_or_else(|| RegisterError::NotYours(clean(&what.session)))?;
     Ok(Declared { session_id, registered })
 }
 
@@ -182,6 +178,28 @@ pub fn unregister(
     Ok(Withdrawn { session_id, missing })
 }
 
+/// The session that an agent is to be declared in: as [`session`], but none that somebody else has declared, who could see the
+/// agent then, and withdraw it.
+///
+/// # Errors
+/// As [`session`].
+pub fn session_to_join(
+    setup: &Setup,
+    rosters: &[PathBuf],
+    who: &Declarer,
+    asked: &str,
+) -> Result<SessionId, RegisterError> {
+    let session = session(setup, rosters, who, asked)?;
+    // What cannot be read here is told by whoever writes it.
+    let registered = setup.store.list().unwrap_or_default();
+    let here = registered.iter().filter(|agent| agent.session_id == session);
+    let oldest = here.min_by(|a, b| (a.registered_at_ms, &a.agent_name).cmp(&(b.registered_at_ms, &b.agent_name)));
+    if oldest.is_some_and(|oldest| oldest.owner != who.user) {
+        return Err(RegisterError::NotYours(clean(asked)));
+    }
+    Ok(session)
+}
+
 /// The session that is meant by `asked`: an existing one's id, or a name that exactly one has; else a new one with this id.
 /// `rosters` are files that declare sessions beside those that are configured.
 ///
@@ -192,7 +210,7 @@ pub fn session(setup: &Setup, rosters: &[PathBuf], who: &Declarer, asked: &str) 
     // An id comes before any name: then nothing is to be looked for. What cannot be read here is told by whoever writes it.
     let registered = setup.store.list().unwrap_or_default();
     let known = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id));
-    if let Some(known) = known.filter(|_| who.sight.is_none()) {
+    if let Some(known) = known.filter(|_| !who.is_remote) {
         return Ok(known.clone());
     }
     let sessions = setup.sessions(rosters)?;
@@ -228,22 +246,22 @@ fn missing(session: &SessionId, agent: &AgentName, registered: &[Registration]) 
 impl Declarer {
     /// The user of this program.
     pub fn of(setup: &Setup) -> Self {
-        Self { user: setup.user.clone(), sight: None }
+        Self { user: setup.user.clone(), is_remote: false }
     }
 
     /// Whether what this user owns is its own to change.
     fn has(&self, owner: &str) -> bool {
-        self.sight.is_none() || self.user == owner
+        !self.is_remote || self.user == owner
     }
 }
 
 fn identify(mut sampler: Sampler, who: &Declarer, pid: u32) -> Result<RegisteredProcess, RegisterError> {
     sampler.refresh()?;
     let process = sampler.get(pid);
-    if let Some(sight) = &who.sight {
+    if who.is_remote {
         let not_theirs = || RegisterError::NoProcessOf { pid, user: who.user.clone() };
         let owner = owner(process.ok_or_else(not_theirs)?).ok_or(RegisterError::WhoseProcess(pid))?;
-        if !sight.has(&owner) {
+        if owner != who.user {
             return Err(not_theirs());
         }
     }

@@ -41,20 +41,21 @@ impl Sessions {
         let mut before = std::mem::take(&mut self.sessions);
         let mut by_root: HashMap<PathBuf, Vec<&str>> = HashMap::new();
         let me = census.me();
-        // What others than the user of this program have declared is for their own agents: nobody's comes into another's sight
-        // because somebody has named its folder, or what its session would be called.
+        // What somebody has declared is for that one's own agents, whoever it is: nobody's comes into another's sight because
+        // somebody has named its folder, or what its session would be called. Rosters say what they like.
         let mut others: HashMap<&str, &str> = HashMap::new();
         for session in &declared.sessions {
             if let Some(root) = &session.root_path {
                 let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
                 by_root.entry(root).or_default().push(session.id.as_str());
             }
-            if let Some(owner) = session.owner.as_deref().filter(|owner| *owner != me) {
+            if let Some(owner) = session.owner.as_deref() {
                 others.insert(session.id.as_str(), owner);
             }
             let earliest = before.remove(session.id.as_str()).and_then(|known| known.created_at_ms);
             self.sessions.insert(session.id.to_string(), declared_session(session, &me, earliest));
         }
+        let declared_ids: HashSet<&str> = declared.sessions.iter().map(|session| session.id.as_str()).collect();
         let may_join = |known: &Known, session: &str| others.get(session).is_none_or(|owner| *owner == known.owner);
         for agent in declared.agents {
             if let Some(known) = agent.known.as_ref().filter(|known| may_join(known, &known.session)) {
@@ -67,15 +68,19 @@ impl Sessions {
             let mut claims = claims.filter(|session| may_join(known, session));
             // Agents in a folder that two sessions claim belong to neither for that.
             let claimed = claims.next().filter(|_| claims.next().is_none());
-            let own = if may_join(known, &known.session) {
-                known.session.clone()
-            } else {
-                ids::apart(&known.session, &known.owner)
+            let own = || {
+                let is_declared = declared_ids.contains(known.session.as_str());
+                if is_declared && may_join(known, &known.session) {
+                    known.session.clone()
+                } else {
+                    self.own_id(known, &before)
+                }
             };
-            let session = claimed.map_or(own, |session| (*session).to_owned());
+            let session = claimed.map_or_else(own, |session| (*session).to_owned());
             if !self.sessions.contains_key(&session) {
-                let new = before.remove(&session).unwrap_or_else(|| discovered_session(&session, known));
-                self.sessions.insert(session.clone(), new);
+                // One that somebody else has declared before is not that one.
+                let was = before.remove(&session).filter(|was| was.owner == known.owner);
+                self.sessions.insert(session.clone(), was.unwrap_or_else(|| discovered_session(&session, known)));
             }
             self.rows.push(discovered_row(&session, known));
         }
@@ -87,6 +92,15 @@ impl Sessions {
                 session.created_at_ms = session.created_at_ms.into_iter().chain(row.agent.created_at_ms).min();
             }
         }
+    }
+
+    /// The id of the session of an agent that nobody has declared: its folder's, and where that is another user's, one apart, so
+    /// that each user sees its own. It keeps that as long as it lives.
+    fn own_id(&self, known: &Known, before: &BTreeMap<String, Session>) -> String {
+        let find = |id: &str| self.sessions.get(id).or_else(|| before.get(id));
+        let apart = ids::apart(&known.session, &known.owner);
+        let is_taken = find(&known.session).is_some_and(|session| session.owner != known.owner);
+        if is_taken || find(&apart).is_some() { apart } else { known.session.clone() }
     }
 
     /// A session that was found by itself and has been declared by its id keeps its folder and its name, unless others were
