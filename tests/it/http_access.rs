@@ -116,7 +116,7 @@ fn what_somebody_declares_is_theirs() {
 }
 
 #[test]
-fn processes_of_others_are_declared_by_whom_may_see_them() {
+fn nobody_declares_processes_of_others() {
     let world = World::new();
     let idle = stand_in(Behaviour::Idle);
     let (own, theirs) = (token(&world, "own", &ALL), strangers(&world));
@@ -127,9 +127,28 @@ fn processes_of_others_are_declared_by_whom_may_see_them() {
     assert!(text.contains("no process") && text.contains("somebody-else"), "{text}");
     assert_eq!(server.connect(&own).structured("register_agent", declared("own"))["success"], true);
     drop(server);
-    // Also whoever sees everybody declares in sessions of its own alone.
+    // Seeing is no more than that.
     let server = configured(&world, &[], "[[access]]\nuser = \"somebody-else\"\nsees = [\"*\"]\n");
-    assert_eq!(server.connect(&theirs).call("register_agent", declared("own"))["isError"], true);
-    assert_eq!(server.connect(&theirs).structured("register_agent", declared("shared"))["success"], true);
-    assert!(sessions(&mut server.connect(&theirs)).contains(&"shared".to_owned()));
+    for session in ["own", "shared"] {
+        assert_eq!(server.connect(&theirs).call("register_agent", declared(session))["isError"], true);
+    }
+    assert_eq!(sessions(&mut server.connect(&own)), ["own"]);
+}
+
+#[test]
+fn what_somebody_else_has_declared_takes_nothing_that_is_declared_here() {
+    let world = World::new();
+    let idle = stand_in(Behaviour::Idle);
+    let server = Server::start(&world, &[]);
+    let squatted = json!({"session_id": "shared", "agent_name": "squat"});
+    server.connect(&strangers(&world)).structured("register_agent", squatted);
+    let pid = idle.pid().to_string();
+    let declared = world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]);
+    assert_eq!(declared.code, Some(2), "{declared:#?}");
+    assert!(declared.stderr.contains("no session of yours; choose another"), "{declared:#?}");
+    let started = world.run(&["run", "--session", "shared", "--", "true"]);
+    assert!(started.code != Some(0) && started.stderr.contains("no session of yours"), "{started:#?}");
+    // Whoever runs the server can take it away.
+    assert_eq!(world.run(&["unregister", "--session", "shared", "--name", "squat"]).code, Some(0));
+    assert_eq!(world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]).code, Some(0));
 }

@@ -167,8 +167,6 @@ fn what_is_counted_is_what_has_happened() {
         ("headcount_http_refusals_total", &[("reason", "scope")], 1.0),
         ("headcount_http_refusals_total", &[("reason", "host")], 1.0),
         ("headcount_http_refusals_total", &[], 3.0),
-        ("headcount_sessions", &[("health", "HEALTHY")], 1.0),
-        ("headcount_agents", &[("status", "ACTIVE")], 2.0),
         ("headcount_clients", &[("transport", "http"), ("era", "legacy")], 1.0),
         ("headcount_grants", &[], 2.0),
         ("headcount_mcp_sessions", &[], 1.0),
@@ -182,6 +180,9 @@ fn what_is_counted_is_what_has_happened() {
     ] {
         assert_eq!(first.sum(name, labels), n, "{name} {labels:?}: {first:#?}");
     }
+    // There may be others on this machine.
+    assert!(first.sum("headcount_sessions", &[("health", "HEALTHY")]) >= 1.0);
+    assert!(first.sum("headcount_agents", &[("status", "ACTIVE")]) >= 2.0);
     let judged = first.sum("headcount_policy_evaluations_total", &[("outcome", "verdict")]);
     assert!(judged >= 1.0 && judged == first.sum("headcount_policy_evaluations_total", &[]));
     assert_eq!(judged, first.sum("headcount_policy_duration_seconds_count", &[]));
