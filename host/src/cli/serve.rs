@@ -59,9 +59,9 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     }
     let gate = setup.gate();
     let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
-    // One worker: what a call does goes from task to task many times, and each time that a second one is woken for it costs more
-    // than it brings. Whatever takes long has threads of its own.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    // One thread: what a call does goes from task to task many times, and to wake another one for each would take longer than
+    // the task itself. Over HTTP others answer, each its own connections; whatever takes long has threads of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if over_http {
         let doors = Doors {
             address: args.http,

@@ -1,6 +1,7 @@
 //! Connections: how many, how long each may take, and their end.
 
 use super::patient::Patient;
+use super::workers::Team;
 use crate::figures::Count;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -28,6 +29,10 @@ const NEXT: Duration = Duration::from_secs(77);
 /// The largest head of a request, bytes.
 const MAX_HEAD: usize = 32 << 10;
 
+/// What may wait to be written before no more is taken, bytes. The report of a hundred agents and what stands around it go at once
+/// then, and what comes last is no packet of its own, which the client would be woken for.
+const MAX_WAITING: usize = 128 << 10;
+
 /// How long a client may read nothing of what is sent to it.
 const READS_NOTHING: Duration = Duration::from_secs(60);
 
@@ -36,15 +41,16 @@ pub(super) struct Connections {
     most: u32,
     places: Arc<Semaphore>,
     ending: CancellationToken,
+    workers: Team,
     /// Those that were closed at once, for there were too many.
     pub refused: Count,
 }
 
 impl Connections {
-    /// None yet, and so many at the most.
-    pub fn new(most: u32) -> Arc<Self> {
+    /// None yet, and so many at the most, which these see to.
+    pub fn new(most: u32, workers: Team) -> Arc<Self> {
         let places = Arc::new(Semaphore::new(most as usize));
-        Arc::new(Self { most, places, ending: CancellationToken::new(), refused: Count::default() })
+        Arc::new(Self { most, places, ending: CancellationToken::new(), workers, refused: Count::default() })
     }
 
     /// How many there are.
@@ -79,7 +85,7 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         return;
     };
     let ending = connections.ending.clone();
-    tokio::spawn(async move {
+    connections.workers.spawn(async move {
         let _place = place;
         let opened = tokio::select! {
             opened = timeout(HANDSHAKE, opening) => opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
@@ -93,8 +99,8 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// A connection that nothing has to be done for before requests are read from it.
-pub(super) async fn plain<S>(stream: S) -> io::Result<Patient<S>> {
-    Ok(patient(stream))
+pub(super) async fn plain<S>(stream: impl FnOnce() -> io::Result<S>) -> io::Result<Patient<S>> {
+    Ok(patient(stream()?))
 }
 
 /// A stream that a client has to read from.
@@ -105,7 +111,7 @@ pub(super) fn patient<S>(stream: S) -> Patient<S> {
 /// Answers requests until there are no more.
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, app: Router, ending: CancellationToken) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_buf_size(MAX_HEAD);
+    http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_header_size(MAX_HEAD).max_buf_size(MAX_WAITING);
     let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
     let first = asked.clone();
     let service = service_fn(move |request| {

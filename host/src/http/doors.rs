@@ -140,19 +140,26 @@ pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Con
 
 async fn come(listener: &Listener, app: &Router, connections: &Arc<Connections>) -> io::Result<()> {
     match listener {
-        Listener::Tcp(listener, _) => serve(plain(next(listener).await?), app.clone(), connections),
+        Listener::Tcp(listener, _) => {
+            let came = next(listener).await?;
+            serve(plain(|| TcpStream::from_std(came)), app.clone(), connections);
+        }
         Listener::Tls(listener, tls) => serve(tls.shake_hands(next(listener).await?), app.clone(), connections),
         #[cfg(unix)]
-        Listener::Unix(listener, _) => serve(plain(listener.accept().await?.0), app.clone(), connections),
+        Listener::Unix(listener, _) => {
+            let came = listener.accept().await?.0.into_std()?;
+            serve(plain(|| UnixStream::from_std(came)), app.clone(), connections);
+        }
     }
     Ok(())
 }
 
-async fn next(listener: &TcpListener) -> io::Result<TcpStream> {
+/// The next who comes, for whichever thread is to see to it.
+async fn next(listener: &TcpListener) -> io::Result<std::net::TcpStream> {
     let (stream, _) = listener.accept().await?;
     // Without it each small answer waits 40 ms for the client's word that it has the one before.
     stream.set_nodelay(true)?;
-    Ok(stream)
+    stream.into_std()
 }
 
 impl Listener {

@@ -16,6 +16,7 @@ mod scheme;
 mod tls;
 mod traffic;
 mod watchdog;
+mod workers;
 
 pub use doors::{BindError, Doors};
 pub use tls::{Files as TlsFiles, TlsError};
@@ -31,9 +32,13 @@ use doors::{Listener, accept, open};
 use oauth::OAuth;
 use std::sync::Arc;
 use std::time::Duration;
+use workers::Workers;
 
 /// How long what is under way may take to end once the server is to end.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long the end of what was cut is waited for.
+const END: Duration = Duration::from_secs(2);
 
 /// What the person who has started the server is told.
 pub struct Tell {
@@ -52,7 +57,8 @@ pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> 
     let end = asked_to_end();
     let setup = endpoint.service().setup();
     let listeners = open(&doors, &setup.clock).await?;
-    let connections = Connections::new(limits::connections());
+    let workers = Workers::start()?;
+    let connections = Connections::new(limits::connections(), workers.team());
     let oauth = setup.config().auth.oauth.then(|| {
         let (store, clock) = (Arc::clone(&setup.store), Arc::clone(&setup.clock));
         OAuth::new(AuthorizationServer::new(store, clock, setup.user.clone()), &setup.clock, tell.asked)
@@ -73,5 +79,6 @@ pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> 
     app.endpoint.drain();
     connections.drain(DRAIN).await;
     app.endpoint.end();
+    workers.end().await;
     Ok(())
 }

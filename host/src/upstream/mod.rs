@@ -5,6 +5,7 @@
 //! `calls` is what can be asked. Nothing of a server is trusted: neither its words, nor their number, nor that it ends.
 
 mod allow;
+mod asking;
 mod backoff;
 mod calls;
 #[cfg(unix)]

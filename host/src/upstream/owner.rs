@@ -2,6 +2,7 @@
 
 use super::Server;
 use super::allow::Allow;
+use super::asking::Asking;
 use super::calls::{Answer, Request, Unanswered};
 use super::connect::{Connection, connect};
 use super::error::Failure;
@@ -14,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -48,13 +49,13 @@ pub struct Lines {
 }
 
 /// What a call came to, and the sending that it came of.
-type Done = (CallId, u64, Result<Answer, Unanswered>);
+type Done = ((CallId, u64), Result<Answer, Unanswered>);
 
 enum Event {
     Order(Order),
     Gone(CallId),
     Close,
-    Done(Result<Done, JoinError>),
+    Done(Done),
     Connected(Result<Result<Connection, String>, JoinError>),
     Ended(String),
     Disconnected,
@@ -65,8 +66,8 @@ enum Event {
 struct Call {
     request: Request,
     answer: oneshot::Sender<Result<Answer, Failure>>,
-    /// The last sending of it, and its task.
-    sending: Option<(u64, AbortHandle)>,
+    /// The last sending of it, while that goes on.
+    sending: Option<u64>,
     result: Option<Result<Answer, Failure>>,
 }
 
@@ -78,7 +79,7 @@ pub struct Owner {
     lines: Lines,
     state: State,
     calls: HashMap<CallId, Call>,
-    running: JoinSet<Done>,
+    asking: Asking<(CallId, u64), Result<Answer, Unanswered>>,
     sendings: u64,
     connecting: Option<(JoinHandle<Result<Connection, String>>, CancellationToken)>,
     connection: Option<Connection>,
@@ -105,7 +106,7 @@ impl Owner {
             lines,
             state: State::new(limits),
             calls: HashMap::new(),
-            running: JoinSet::new(),
+            asking: Asking::default(),
             sendings: 0,
             connecting: None,
             connection: None,
@@ -140,7 +141,7 @@ impl Owner {
             order = self.lines.orders.recv(), if open => order.map_or(Event::Close, Event::Order),
             Some(id) = self.lines.gone.recv() => Event::Gone(id),
             () = self.lines.close.cancelled(), if open => Event::Close,
-            Some(done) = self.running.join_next() => Event::Done(done),
+            done = self.asking.next() => Event::Done(done),
             made = of(self.connecting.as_mut().map(|(task, _)| task)) => Event::Connected(made),
             why = of(self.ended.as_mut()) => Event::Ended(why),
             _ = of(self.ending.as_mut()) => Event::Disconnected,
@@ -164,8 +165,8 @@ impl Owner {
         match event {
             Event::Order(order) => self.order(order, now),
             Event::Gone(id) => {
-                if let Some((_, task)) = self.calls.remove(&id).and_then(|call| call.sending) {
-                    task.abort();
+                if let Some(sending) = self.calls.remove(&id).and_then(|call| call.sending) {
+                    self.asking.give_up((id, sending));
                 }
                 self.state.abandoned(id);
             }
@@ -174,7 +175,7 @@ impl Owner {
             Event::Connected(made) => self.connected(made, now),
             Event::Ended(why) => {
                 // Answers that have come count, whatever came after them.
-                while let Some(done) = self.running.try_join_next() {
+                while let Some(done) = self.asking.ready() {
                     self.done(done, now);
                 }
                 self.ended(&why, now);
@@ -215,11 +216,9 @@ impl Owner {
         }
     }
 
-    fn done(&mut self, done: Result<Done, JoinError>, now: Duration) {
-        // A task that was aborted has nothing to say.
-        let Ok((id, sending, result)) = done else { return };
+    fn done(&mut self, ((id, sending), result): Done, now: Duration) {
         let Some(call) = self.calls.get_mut(&id) else { return };
-        if call.sending.take_if(|(last, _)| *last == sending).is_none() {
+        if call.sending.take_if(|last| *last == sending).is_none() {
             return;
         }
         let is_list = matches!(call.request, Request::ListTools);
@@ -301,8 +300,8 @@ impl Owner {
             }
             Action::Send(id) => self.send(id),
             Action::Abort(id) => {
-                if let Some((_, task)) = self.calls.get_mut(&id).and_then(|call| call.sending.take()) {
-                    task.abort();
+                if let Some(sending) = self.calls.get_mut(&id).and_then(|call| call.sending.take()) {
+                    self.asking.give_up((id, sending));
                 }
             }
             Action::Deliver(id) => {
@@ -333,8 +332,8 @@ impl Owner {
         }
         self.sendings += 1;
         let (sending, peer) = (self.sendings, connection.peer());
-        let task = self.running.spawn(async move { (id, sending, request.ask(&peer).await) });
-        call.sending = Some((sending, task));
+        self.asking.add((id, sending), async move { request.ask(&peer).await });
+        call.sending = Some(sending);
     }
 
     fn take_tools(&mut self, tools: Arc<[Tool]>) {

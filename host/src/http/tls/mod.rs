@@ -78,9 +78,10 @@ impl Tls {
     /// What comes of whoever has come.
     pub fn shake_hands(
         &self,
-        stream: TcpStream,
+        came: std::net::TcpStream,
     ) -> impl Future<Output = io::Result<TlsStream<Patient<TcpStream>>>> + Send + 'static {
-        self.acceptor.accept(patient(stream))
+        let acceptor = self.acceptor.clone();
+        async move { acceptor.accept(patient(TcpStream::from_std(came)?)).await }
     }
 
     /// Takes a new certificate whenever there is one. Files that are of no use, for they are still being written or only one is
