@@ -1,10 +1,10 @@
 //! The table of routes: from it both the router and its description are made, so that neither has what the other has not.
 
 use super::super::app::App;
-use super::super::auth::{not_permitted, refusal};
+use super::super::auth::not_permitted;
 use super::super::problem::Problem;
-use super::{clients, grants, health, metrics, openapi, sessions};
-use crate::auth::{Admitted, Denied, Grants, Scope};
+use super::{clients, failed, grants, health, metrics, openapi, sessions};
+use crate::auth::{Admitted, Grants, Scope};
 use crate::clients::{ClientRow, Clients};
 use crate::report::{Report, Sessions};
 use axum::Router;
@@ -201,10 +201,9 @@ fn handler(route: &'static Route) -> MethodRouter<Arc<App>> {
 
 fn check(route: &Route, request: &Request) -> Result<(), Problem> {
     if let Some(scope) = route.scope {
-        match request.extensions().get::<Admitted>() {
-            Some(admitted) if admitted.principal.may(scope) => {}
-            Some(admitted) => return Err(not_permitted(&admitted.principal, scope)),
-            None => return Err(refusal(Denied::Missing)),
+        let admitted = request.extensions().get::<Admitted>().ok_or_else(|| failed("nobody was let in"))?;
+        if !admitted.principal.may(scope) {
+            return Err(not_permitted(&admitted.principal, scope));
         }
     }
     let accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
