@@ -36,8 +36,8 @@ def waiting(headcount, label):
     return found["code"]
 
 
-def approve(url, headcount, decision="approve"):
-    """Opens the page, fills in its form, sends it: where the answer leads."""
+def approve(url, headcount, decision="approve", unticked=()):
+    """Opens the page, ticks all but what shall be unticked, sends it: where the answer leads."""
     cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
     browser = urllib.request.build_opener(Stay, cookies)
     page = send(browser, url)
@@ -46,7 +46,8 @@ def approve(url, headcount, decision="approve"):
         return page.headers["location"]
     assert page.status == 200, (page.status, text)
     fields = {name: html.unescape(value) for name, value in re.findall(r'name="([^"]+)" value="([^"]*)"', text)}
-    del fields["decision"]
+    for name in ("decision", *unticked):
+        del fields[name]
     label = re.search(r"request <code>([0-9a-f]+)</code>", text).group(1)
     fields |= {"decision": decision, "code": waiting(headcount, label)}
     parts = urllib.parse.urlsplit(url)

@@ -39,13 +39,14 @@ class Memory:
 
 
 class Owner:
-    """Consents wherever the client would open a browser."""
+    """Consents wherever the client would open a browser; the first time not to all of it."""
 
     asked = 0
 
     async def open(self, address):
         self.asked += 1
-        self.answer = await asyncio.to_thread(approve, address, headcount)
+        unticked = ["clients:read"] if self.asked == 1 else []
+        self.answer = await asyncio.to_thread(approve, address, headcount, unticked=unticked)
 
     async def callback(self):
         answer = urllib.parse.parse_qs(urllib.parse.urlsplit(self.answer).query)
@@ -66,7 +67,7 @@ async def main():
             assert not (await session.call_tool("list_sessions", {})).is_error
             assert owner.asked == 1, owner.asked
             (grant,) = grants()
-            assert grant["scopes"] == ["status:read"] and grant["client_id"] == memory.client.client_id, grant
+            assert grant["scopes"] == ["status:read", "roster:write"] and grant["client_id"] == memory.client.client_id, grant
 
             before = memory.tokens
             auth.context.token_expiry_time = time.time() - 1

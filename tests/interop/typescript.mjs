@@ -17,13 +17,12 @@ const [headcount, kind, era, name] = process.argv.slice(2);
 const { MCP_URL, MCP_TOKEN } = process.env;
 const TOOLS = ["get_session_status", "list_clients", "list_sessions", "register_agent", "unregister_agent", "wait_for_attention"];
 const version = "1.2.3";
-const scope = "status:read roster:write clients:read";
 const scratch = mkdtempSync(join(tmpdir(), "mcp-"));
 
 // What the SDK keeps of the flow; instead of opening a browser it has the owner consent.
 const owner = {
   redirectUrl: "http://127.0.0.1:33419/callback",
-  clientMetadata: { client_name: name, redirect_uris: ["http://127.0.0.1:33419/callback"], token_endpoint_auth_method: "none", scope },
+  clientMetadata: { client_name: name, redirect_uris: ["http://127.0.0.1:33419/callback"], token_endpoint_auth_method: "none" },
   state: () => "a state of its own",
   clientInformation: () => owner.information,
   saveClientInformation: (information) => void (owner.information = information),
@@ -32,8 +31,6 @@ const owner = {
   codeVerifier: () => owner.verifier,
   saveCodeVerifier: (verifier) => void (owner.verifier = verifier),
   redirectToAuthorization: (url) => {
-    // All at once: what it asks for later would be another grant.
-    url.searchParams.set("scope", scope);
     const approve = fileURLToPath(new URL("approve.py", import.meta.url));
     const answer = execFileSync("python3", [approve, url.href, headcount], { encoding: "utf8", timeout: 30_000 });
     owner.answer = new URL(answer.trim()).searchParams;
@@ -50,7 +47,7 @@ function remote() {
     args.push("--header-file", file);
   } else {
     // It opens what BROWSER names.
-    args.push("--static-oauth-client-metadata", JSON.stringify({ client_name: name, scope }));
+    args.push("--static-oauth-client-metadata", JSON.stringify({ client_name: name }));
   }
   const env = { ...process.env, MCP_REMOTE_CONFIG_DIR: scratch };
   return [new Client({ name, version }), new StdioClientTransport({ command: process.execPath, args, env })];

@@ -58,6 +58,10 @@ fn whether_it_lives_is_told_to_everybody() {
     let mut connection = Connection::to(server.address, None);
     assert_eq!(connection.get("/healthz").text(), "ok\n");
     assert_eq!(connection.get("/readyz").text(), "ready\n");
+    assert_eq!(connection.get("/healthz?").status, 200);
+    for asked in ["/healthz?x=1", "/readyz?x", "/openapi.json?a=b"] {
+        assert_eq!(connection.get(asked).status, 400, "{asked}");
+    }
     assert_eq!(connection.request("GET", "/healthz", &[("host", "evil.example")], b"").status, 403);
 }
 
@@ -201,6 +205,34 @@ fn a_head_without_end_is_refused() {
     let _ = connection.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: ");
     let _ = connection.raw(&[b'x'; 256 << 10]);
     assert_eq!(connection.head().status, 431);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_state_directory_that_cannot_be_made_is_no_answer_about_a_token() {
+    let world = World::new();
+    let good = token(&world, "laptop", &[]);
+    let server = Server::start_with(&world, &[], &[], &[("HEADCOUNT_STATE_DIR", "/proc/none")]);
+    for token in [&*good, "hct_x"] {
+        let answer = server.connect(token).get("/v1/sessions");
+        let expected = if token == good { 503 } else { 401 };
+        assert_eq!(answer.status, expected, "{}", answer.text());
+        assert!(!answer.text().contains("/proc"), "where it is concerns nobody outside");
+    }
+    let readiness = Connection::to(server.address, None).get("/readyz");
+    assert_eq!((readiness.status, &readiness.json()["not_ready"][0]["part"]), (503, &json!("database")));
+    let listed = world.command(&["grants", "list"]).env("HEADCOUNT_STATE_DIR", "/proc/none").output().unwrap();
+    assert_eq!(listed.status.code(), Some(2), "it is not that there are none: {listed:?}");
+}
+
+#[test]
+fn what_is_said_of_http_is_said_of_a_server_over_http() {
+    let world = World::new();
+    for args in [["--allow-host", "agents.example"], ["--allow-origin", "https://agents.example"]] {
+        let ran = world.run(&[&["serve"], &args[..]].concat());
+        assert_eq!(ran.code, Some(64), "{ran:#?}");
+        assert!(ran.stderr.contains("--http"), "{ran:#?}");
+    }
 }
 
 #[test]

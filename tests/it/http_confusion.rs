@@ -251,3 +251,28 @@ fn a_body_is_read_in_one_way_or_not_at_all() {
     }
     assert_eq!(connection.get("/v1/sessions").status, 200, "the connection is as good as before");
 }
+
+#[test]
+fn what_is_refused_in_mcp_is_an_error_of_json_rpc() {
+    let Place { server, token, .. } = &place();
+    let (json, both) = (("content-type", "application/json"), ("accept", "application/json, text/event-stream"));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let mut session = server.connect(token);
+    session.initialize(LEGACY[3]);
+    let id = session.session.clone().unwrap();
+    for (method, headers, status, says) in [
+        ("POST", &[json, both][..], 400, "Session ID"),
+        ("POST", &[json, ("accept", "application/json")], 406, "must accept both"),
+        ("POST", &[both, ("content-type", "text/plain")], 415, "Content-Type"),
+        ("POST", &[json, both, ("mcp-protocol-version", "1999-01-01")], 400, "1999-01-01"),
+        ("GET", &[("mcp-session-id", &*id), ("accept", "text/html")], 406, "must accept"),
+    ] {
+        let answer = server.connect(token).request(method, "/mcp", headers, body.as_bytes());
+        assert_eq!(answer.status, status, "{headers:?}: {}", answer.text());
+        assert_eq!(answer.header("content-type"), "application/json", "{}", answer.text());
+        let error = answer.json();
+        assert_eq!((&error["jsonrpc"], &error["id"]), (&json!("2.0"), &json!(null)), "{error}");
+        assert_eq!(error["error"]["code"], -32600, "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains(says), "{error}");
+    }
+}

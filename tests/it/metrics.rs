@@ -207,6 +207,8 @@ fn what_is_counted_is_what_has_happened() {
     );
     until("the client has gone", || {
         let scrape = scrape(&server, &all);
+        // Each kind of client has a figure, also where there is none.
+        assert_eq!(scrape.figures.keys().filter(|(name, _)| name == "headcount_clients").count(), 4);
         scrape.sum("headcount_clients", &[]) == 0.0 && scrape.sum("headcount_mcp_sessions", &[]) == 0.0
     });
 }

@@ -6,6 +6,9 @@ use crate::world::World;
 use headcount::auth::Scope;
 use serde_json::{Value, json};
 
+/// Which one it is for, who holds it knows.
+const ELSEWHERE: &str = "the token is for another address of this server";
+
 fn grants(world: &World) -> Vec<Value> {
     world.run(&["grants", "list", "--all", "--json"]).json()["grants"].as_array().unwrap().clone()
 }
@@ -19,7 +22,21 @@ fn clients_find_out_by_themselves_who_gives_access() {
     let mut get = |path: &str| connection.request("GET", path, &[("host", &host)], b"");
     let challenge = get("/mcp").header("www-authenticate").to_owned();
     let named = format!("resource_metadata=\"http://{host}/.well-known/oauth-protected-resource/mcp\"");
-    assert!(challenge.contains(&named) && challenge.contains("scope=\"status:read\""), "{challenge}");
+    assert!(
+        challenge.contains(&named) && challenge.contains(", scope=\"status:read roster:write clients:read\""),
+        "{challenge}"
+    );
+    for (path, needed) in [
+        ("/v1/sessions/x/status", ", scope=\"status:read\""),
+        ("/v1/mcp/sessions", ", scope=\"clients:read\""),
+        ("/v1/grants", ", scope=\"grants:revoke\""),
+        ("/metrics", ", scope=\"metrics:read\""),
+    ] {
+        let challenge = get(path).header("www-authenticate").to_owned();
+        assert!(challenge.contains(needed), "{path}: {challenge}");
+    }
+    let nowhere = get("/nowhere");
+    assert!(nowhere.status == 401 && !nowhere.header("www-authenticate").contains("scope="), "{nowhere:#?}");
     for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
         let found = get(path).json();
         assert_eq!(found["resource"], format!("http://{host}/mcp"));
@@ -131,7 +148,10 @@ fn a_token_is_for_the_server_that_it_was_asked_of() {
         |token: &str, host: &str| server.connect(token).request("GET", "/v1/sessions", &[("host", host)], b"").status;
     assert_eq!([status(&tokens.access, "localhost"), status(&tokens.access, "LOCALHOST:80")], [200, 200]);
     for other in ["localhost:7878", "127.0.0.1", "[::1]"] {
-        assert_eq!(status(&tokens.access, other), 401, "{other}");
+        let answer = server.connect(&tokens.access).request("GET", "/v1/sessions", &[("host", other)], b"");
+        assert_eq!((answer.status, answer.json()["detail"].as_str()), (401, Some(ELSEWHERE)), "{other}");
+        let told = format!("error=\"invalid_token\", error_description=\"{ELSEWHERE}\"");
+        assert!(answer.header("www-authenticate").contains(&told), "{answer:#?}");
     }
     let own = token(&world, "laptop", &[]);
     assert_eq!(status(&own, "127.0.0.1"), 200, "a token of the user's own is for all of the user's servers");

@@ -3,6 +3,7 @@
 use crate::http_client::{Connection, Server};
 use crate::oauth_client::{Client, REDIRECT, encoded, post, query, register, with};
 use crate::world::World;
+use headcount::auth::Scope;
 use serde_json::json;
 use std::io::{BufRead as _, BufReader};
 
@@ -109,11 +110,34 @@ fn who_waits_in_the_terminal_hears_of_each_request() {
     let mut next = || lines.next().unwrap().unwrap();
     let line = next();
     assert!(line.contains(&client.one_time_code(&before)) && line.contains("Agent"), "{line}");
+    assert!(line.starts_with(&format!("{}: ", before.label)), "{line}");
     let after = client.page("status:read");
     let line = next();
     assert!(line.contains(&client.one_time_code(&after)) && line.contains(&after.label), "{line}");
     watch.kill().unwrap();
     watch.wait().unwrap();
+}
+
+#[test]
+fn the_owner_sends_requests_away_in_the_terminal() {
+    let world = World::new();
+    let server = Server::start(&world, &[]);
+    let client = Client::register(&world, &server);
+    let pages = [(); 3].map(|()| client.page("status:read"));
+    let sent = pages.each_ref().map(|page| client.approves(page));
+    let deny = |which: &str| {
+        let ran = world.run(&["grants", "requests", "deny", which]);
+        (ran.code, ran.stdout)
+    };
+    assert_eq!(deny(&pages[0].label), (Some(0), format!("denied: {}\n", pages[0].label)));
+    assert_eq!(deny(&pages[0].label).0, Some(2), "it is gone");
+    assert_eq!(world.run(&["grants", "requests", "deny"]).code, Some(64), "all are not meant by saying nothing");
+    assert_eq!(client.requests().len(), 2);
+    assert_eq!(client.answer(&pages[0], &sent[0]).status, 400);
+    assert_eq!(client.answer(&pages[1], &sent[1]).status, 303, "the others are as they were");
+    assert_eq!(deny("--all"), (Some(0), format!("denied: {}\n", pages[2].label)));
+    assert_eq!(deny("--all"), (Some(0), String::new()));
+    assert_eq!(client.answer(&pages[2], &sent[2]).status, 400);
 }
 
 #[test]
@@ -134,10 +158,14 @@ fn only_who_reads_the_owners_terminal_consents() {
     assert_eq!(status(&[("cookie", &page.cookie), ("content-type", "text/plain")]), 400);
     let in_address = format!("/oauth/authorize?{}", encoded(&sent));
     assert_eq!(post(&server, &in_address, &[("cookie", &page.cookie)], &encoded(&sent)).status, 400);
-    // Wrong codes: that of another request among them.
-    for (typed, left) in
-        [("", "4 more tries"), (&*client.one_time_code(&other), "3 more"), ("x", "2 more"), ("y", "one more try")]
-    {
+    // Wrong codes: that of another request among them. None at all costs no try.
+    for (typed, left) in [
+        ("", "The code is missing"),
+        ("w", "There are 4 more tries."),
+        (&*client.one_time_code(&other), "are 3 more"),
+        ("x", "are 2 more"),
+        ("y", "There is one more try."),
+    ] {
         let answer = client.answer(&page, &with(&sent, "code", typed));
         assert!(answer.status == 403 && answer.text().contains(left), "{}", answer.text());
     }
@@ -162,4 +190,30 @@ fn the_owner_may_consent_to_less() {
     let answer = client.answer(&page, &sent);
     let tokens = client.token(&client.redeems(&query(answer.header("location"))["code"])).json();
     assert_eq!(tokens["scope"], "status:read");
+}
+
+#[test]
+fn what_was_chosen_stays_chosen_until_the_code_is_right() {
+    let world = World::new();
+    let server = Server::start(&world, &[]);
+    let client = Client::register(&world, &server);
+    let page = client.page("status:read clients:read grants:revoke");
+    let ticked = |text: &str| {
+        let boxes = text.split("<input type=\"checkbox\" name=\"").skip(1);
+        let ticked = boxes.filter(|one| one.split('>').next().unwrap().ends_with(" checked"));
+        ticked.map(|one| one.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ticked(&page.answer.text()), ["status:read", "clients:read"], "no power over grants by itself");
+    let less = with(&with(&client.approves(&page), "clients:read", ""), "grants:revoke", "");
+    let again = client.answer(&page, &with(&less, "code", "wrong"));
+    assert_eq!((again.status, ticked(&again.text())), (403, vec!["status:read".to_owned()]));
+    let other = with(&with(&less, "status:read", ""), "grants:revoke", "on");
+    assert_eq!(ticked(&client.answer(&page, &with(&other, "code", "")).text()), ["grants:revoke"]);
+    // Nothing is no answer: it is asked again, and no try is gone.
+    let nothing = Scope::ALL.iter().fold(less.clone(), |sent, scope| with(&sent, scope.as_str(), ""));
+    let again = client.answer(&page, &nothing);
+    assert!(again.status == 403 && again.text().contains("Tick what the client may do"), "{}", again.text());
+    assert!(ticked(&again.text()).is_empty());
+    assert!(client.answer(&page, &with(&less, "code", "wrong")).text().contains("are 3 more tries"));
+    assert_eq!(client.answer(&page, &less).status, 303);
 }

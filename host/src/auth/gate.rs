@@ -52,6 +52,9 @@ pub enum Denied {
     /// It is another issuer's, and not one that lets in here.
     #[error("the token is not valid: {0}")]
     Refused(&'static str),
+    /// It is a good one, but for another resource than it was shown to (RFC 8707).
+    #[error("the token is for another address of this server")]
+    Elsewhere,
     /// It is a good one of another issuer's, for somebody who is nobody here.
     #[error("the token's user is not known here")]
     Stranger,

@@ -64,6 +64,11 @@ impl Scopes {
         self.0.contains(&scope)
     }
 
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Each of them, in the order of [`Scope::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = Scope> {
         self.0.iter().copied()

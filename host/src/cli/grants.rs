@@ -36,13 +36,32 @@ pub struct ListArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct RequestsArgs {
+    #[command(subcommand)]
+    command: Option<RequestsCommand>,
     /// Go on, and say each that comes, until Ctrl-C
     #[arg(long)]
     watch: bool,
     /// Print JSON (schema headcount.grant_requests/1)
     #[arg(long, conflicts_with = "watch")]
     json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum RequestsCommand {
+    /// Sends requests away: their pages lead to nothing any more
+    Deny(DenyArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true)]
+struct DenyArgs {
+    /// What `grants requests` calls it
+    request: Option<String>,
+    /// All that wait
+    #[arg(long, conflicts_with = "request")]
+    all: bool,
 }
 
 /// How often is looked for further requests.
@@ -80,8 +99,22 @@ pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Sends away who waits for consent.
+fn deny(setup: &Setup, args: &DenyArgs) -> anyhow::Result<ExitCode> {
+    let is_meant = |asked: &RequestRow| args.all || args.request.as_ref() == Some(&asked.request);
+    let denied = oauth::deny(&setup.store, &*setup.clock, is_meant)?;
+    for asked in &denied {
+        printer::line(&format!("denied: {}", asked.request))?;
+    }
+    anyhow::ensure!(args.all || !denied.is_empty(), "no such request waits; `headcount grants requests` shows them");
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Lists who waits for consent.
 fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(RequestsCommand::Deny(args)) = &args.command {
+        return deny(setup, args);
+    }
     let look = || oauth::requests(&setup.store, &*setup.clock);
     if args.watch {
         let mut said: HashSet<String> = HashSet::new();
@@ -123,7 +156,7 @@ pub fn sentence(asked: &RequestRow) -> String {
     let name = asked.client_name.as_ref().map_or("a client".to_owned(), |name| format!("{name:?}"));
     let of = asked.client_host.as_deref().map(|host| format!(" of {host}")).unwrap_or_default();
     let (host, scopes) = (&asked.redirect_host, asked.scopes.join(" "));
-    format!("{name}{of} (answers go to {host}) asks for {scopes}: type {} to consent to {}", asked.code, asked.request)
+    format!("{}: {name}{of} (answers go to {host}) asks for {scopes}; type {} to consent", asked.request, asked.code)
 }
 
 /// The grants, a line each.

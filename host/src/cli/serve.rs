@@ -17,6 +17,7 @@ use url::Url;
 const END: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("door").args(["http", "unix"]).multiple(true))]
 pub struct Args {
     /// Read this roster too; may be given several times
     #[arg(long, value_name = "FILE")]
@@ -40,10 +41,10 @@ pub struct Args {
     #[arg(long, requires = "http")]
     behind_proxy: bool,
     /// Serve requests for this host name, too, as a proxy may send them; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "door")]
     allow_host: Vec<String>,
     /// Serve requests of web pages of this origin, such as https://example.org; may be given several times
-    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin, requires = "door")]
     allow_origin: Vec<String>,
 }
 

@@ -179,7 +179,7 @@ fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
         }
         Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE).because("too_large"),
         Refusal::NoSession => problem(StatusCode::NOT_FOUND),
-        Refusal::Method { allow } => problem(StatusCode::METHOD_NOT_ALLOWED).with(header::ALLOW, allow),
+        Refusal::Method { allow } => Problem::not_done_so().with(header::ALLOW, allow),
         Refusal::Ending => {
             problem(StatusCode::SERVICE_UNAVAILABLE).again_after(Duration::from_secs(1)).because("ending")
         }

@@ -6,9 +6,12 @@ use super::cors::{self, is_preflight, preflight};
 use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
+use super::rest::ROUTES;
 use super::scheme::Scheme;
+use super::traffic::route;
 use crate::auth::oauth::Issuer;
 use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
+use crate::mcp::Tool;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -76,11 +79,12 @@ fn say_where_access_is_given(response: &mut Response, metadata: &str) {
 /// Lets requests in whose token holds; what is known of its holder goes with the request. When the grant ends while a request
 /// is served, it is as if it had come after that.
 pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let needed = needed(&request);
     let admitted = match app.gate.admit(bearer(request.headers())).await {
         // A token for another server is none here.
-        Ok(admitted) if !is_for_us(&admitted, &request) => return refusal(Denied::Invalid).into_response(),
+        Ok(admitted) if !is_for_us(&admitted, &request) => return refusal(Denied::Elsewhere, &needed).into_response(),
         Ok(admitted) => admitted,
-        Err(denied) => return refusal(denied).into_response(),
+        Err(denied) => return refusal(denied, &needed).into_response(),
     };
     let ended = admitted.ended.clone();
     request.extensions_mut().insert(admitted);
@@ -89,12 +93,21 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
     let mut response = tokio::select! {
         // What is answered because the grant has ended is no answer.
         biased;
-        () = ended.cancelled(), if may_be_cut => refusal(Denied::Revoked).into_response(),
+        () = ended.cancelled(), if may_be_cut => refusal(Denied::Revoked, &needed).into_response(),
         response = next.run(request) => response,
     };
     // It is for this token's holder alone.
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// What a client has to ask for that is to have all of what is at the address of a request. Many never ask for more than the
+/// first 401 names.
+fn needed(request: &Request) -> Scopes {
+    match route(request.uri().path()) {
+        "/mcp" => Tool::ALL.into_iter().map(Tool::scope).collect(),
+        at => ROUTES.iter().filter(|route| route.path == at).filter_map(|route| route.scope).collect(),
+    }
 }
 
 /// Whether a token is for the resource that a request was sent to (RFC 8707).
@@ -119,17 +132,17 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Why somebody is not let in, and what he needs.
-pub(super) fn refusal(denied: Denied) -> Problem {
+/// Why somebody is not let in, and which scopes are needed.
+fn refusal(denied: Denied, needed: &Scopes) -> Problem {
     let reason = match &denied {
         Denied::Missing => "no_token",
-        Denied::Invalid | Denied::Refused(_) => "invalid_token",
+        Denied::Invalid | Denied::Refused(_) | Denied::Elsewhere => "invalid_token",
         Denied::Stranger => "stranger",
         Denied::Expired => "expired",
         Denied::Revoked => "revoked",
         Denied::Unavailable(_) => "cannot_tell",
     };
-    let challenge = match &denied {
+    let mut challenge = match &denied {
         Denied::Unavailable(why) => {
             tracing::error!("whether tokens hold cannot be told: {why}");
             let detail = "whether the token holds cannot be told now; the server's log says why";
@@ -138,12 +151,14 @@ pub(super) fn refusal(denied: Denied) -> Problem {
                 .because(reason);
         }
         Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()).because(reason),
-        Denied::Missing => format!(r#"Bearer realm="headcount", scope="{}""#, Scope::StatusRead.as_str()),
-        Denied::Invalid | Denied::Refused(_) | Denied::Expired | Denied::Revoked => {
-            let scope = Scope::StatusRead.as_str();
-            format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}", scope="{scope}""#)
+        Denied::Missing => r#"Bearer realm="headcount""#.to_owned(),
+        Denied::Invalid | Denied::Refused(_) | Denied::Elsewhere | Denied::Expired | Denied::Revoked => {
+            format!(r#"Bearer realm="headcount", error="invalid_token", error_description="{denied}""#)
         }
     };
+    if !needed.is_empty() {
+        challenge += &format!(r#", scope="{needed}""#);
+    }
     Problem::new(StatusCode::UNAUTHORIZED, denied.to_string())
         .with(header::WWW_AUTHENTICATE, &challenge)
         .because(reason)

@@ -59,6 +59,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))
     }
 
+    /// What is there is asked for in other ways, which stand in `Allow`.
+    pub fn not_done_so() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "this is not done so; Allow says how")
+    }
+
     /// The same; somebody was sent away for this reason.
     pub fn because(mut self, reason: &'static str) -> Self {
         self.refusal = Some(Refusal(reason));

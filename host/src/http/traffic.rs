@@ -36,7 +36,7 @@ pub(super) async fn counted(State(app): State<Arc<App>>, request: Request, next:
 }
 
 /// The address as the table has it.
-fn route(path: &str) -> &'static str {
+pub(super) fn route(path: &str) -> &'static str {
     let same = |(known, asked): (&str, &str)| known == asked || (known.starts_with('{') && !asked.is_empty());
     let is_it = |known: &&str| {
         let parts = known.split('/').count() == path.split('/').count();

@@ -22,6 +22,7 @@ mod tools;
 mod wait;
 
 pub use answer::{Flow, Service};
+pub use tools::Tool;
 
 use crate::clients::NewClient;
 use crate::store::clients::EndReason;

@@ -170,6 +170,17 @@ impl Store {
         self.look(Use::Reading, |open| work(&open.connection))
     }
 
+    /// Makes the database where there is none yet.
+    ///
+    /// # Errors
+    /// When it cannot be made or read.
+    pub fn make(&self) -> Result<(), StoreError> {
+        match self.decide(|_| Ok(()))? {
+            Some(()) => Ok(()),
+            None => self.write(|_| Ok(())),
+        }
+    }
+
     /// As [`Store::read`], but sure to see all that was written before: where it cannot be, it fails.
     pub(super) fn decide<T>(
         &self,
@@ -198,12 +209,23 @@ impl Store {
         let path = self.path();
         match file_id(&path) {
             Ok(file) => self.with_file(&path, Some(file), purpose, work).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.check_dir(purpose).map(|()| None),
             Err(source) => {
                 self.failures.add_one();
                 Err(StoreError::Unreachable { path, source })
             }
         }
+    }
+
+    /// Where there can be no directory, that there is no database says nothing of what is permitted.
+    fn check_dir(&self, purpose: Use) -> Result<(), StoreError> {
+        if purpose == Use::Reading || self.dir.is_dir() {
+            return Ok(());
+        }
+        make_private(&self.dir).map_err(|source| {
+            self.failures.add_one();
+            StoreError::Unreachable { path: self.dir.clone(), source }
+        })
     }
 
     fn with<T>(&self, purpose: Use, work: impl FnOnce(&mut Open) -> rusqlite::Result<T>) -> Result<T, StoreError> {

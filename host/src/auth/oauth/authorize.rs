@@ -54,10 +54,7 @@ impl AuthorizationServer {
             tries: 0,
             asked_at_ms: self.now_ms(),
         };
-        if !self.store.add_request(&request, self.oldest_request_ms(), MOST_WAITING)? {
-            let why = "too many requests wait for consent already; try again in some minutes";
-            return Err(refused(OAuthError::new(ErrorCode::TemporarilyUnavailable, why)));
-        }
+        self.store.add_request(&request, self.oldest_request_ms(), MOST_WAITING)?;
         Ok(Begun { id, request })
     }
 }
@@ -83,7 +80,7 @@ impl Wanted {
         }
         // Names that are not known are passed over, as RFC 6749 allows: what was granted is said with the token.
         let scopes = params.get("scope").map_or_else(|| [Scope::StatusRead].into_iter().collect(), Scopes::of_text);
-        if scopes.iter().next().is_none() {
+        if scopes.is_empty() {
             return refused(ErrorCode::InvalidScope, "no scope that was asked for is known here");
         }
         Ok(Self { scopes, challenge })

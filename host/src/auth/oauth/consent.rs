@@ -5,8 +5,9 @@ use super::error::{ErrorCode, OAuthError, Refused};
 use super::redirect::Redirect;
 use super::user_code::UserCode;
 use super::{AuthorizationServer, Code, Issuer, RequestId};
-use crate::auth::Scopes;
+use crate::auth::{Scope, Scopes};
 use crate::store::oauth::Request;
+use std::fmt;
 
 /// So many codes may be tried for a request.
 pub const MOST_TRIES: u32 = 5;
@@ -25,30 +26,73 @@ pub struct Answer<'a> {
 pub enum Answered {
     /// The client gets its code: the browser goes there.
     Granted(Redirect),
-    /// It was not the code. So many may still be tried.
-    WrongCode(Box<Request>, u32),
+    /// It is asked again.
+    Again(Box<Request>, Flaw),
+}
+
+/// Why an answer is none yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// No code was typed.
+    NoCode,
+    /// Nothing was chosen of what the client asks for.
+    NothingChosen,
+    /// It was not the code.
+    WrongCode {
+        /// So many may still be tried.
+        left: u32,
+    },
+}
+
+/// What the owner is told.
+impl fmt::Display for Flaw {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCode => to.write_str("The code is missing."),
+            Self::NothingChosen => to.write_str("Tick what the client may do, or deny it all."),
+            Self::WrongCode { left: 1 } => to.write_str("That is not the code. There is one more try."),
+            Self::WrongCode { left } => write!(to, "That is not the code. There are {left} more tries."),
+        }
+    }
 }
 
 impl AuthorizationServer {
+    /// What is chosen of a request before its owner has chosen: all of it, but that power over other grants is given on purpose
+    /// alone.
+    pub fn suggested(request: &Request) -> Scopes {
+        let wanted = Scopes::of_text(&request.scopes);
+        let suggested: Scopes = wanted.iter().filter(|scope| *scope != Scope::GrantsRevoke).collect();
+        if suggested.is_empty() { wanted } else { suggested }
+    }
+
     /// Consents to a request, if the code is right: the client gets an authorization code, which is on the disk then.
     ///
     /// # Errors
     /// When there is no such request, too many codes were wrong, or nothing can be written.
     pub fn consent(&self, id: &RequestId, answer: &Answer<'_>, issuer: &Issuer) -> Result<Answered, Refused> {
         let oldest = self.oldest_request_ms();
+        let wanted = |request: &Request| {
+            let wanted = Scopes::of_text(&request.scopes);
+            answer.scopes.iter().filter(|scope| wanted.permit(*scope)).collect::<Scopes>()
+        };
+        // What cannot be an answer costs no try.
+        let typed = UserCode::typed(answer.code);
+        let asked = self.store.request(&id.digest(), oldest)?.ok_or_else(gone)?;
+        if wanted(&asked).is_empty() {
+            return Ok(Answered::Again(Box::new(asked), Flaw::NothingChosen));
+        }
+        if typed.is_empty() {
+            return Ok(Answered::Again(Box::new(asked), Flaw::NoCode));
+        }
         // It counts before it is looked at: who sends many at a time has no more tries.
         let request = self.store.try_request(&id.digest(), oldest, MOST_TRIES)?.ok_or_else(gone)?;
-        if !UserCode::typed(answer.code).is(&UserCode::typed(&request.user_code)) {
+        if !typed.is(&UserCode::typed(&request.user_code)) {
             return match MOST_TRIES.saturating_sub(request.tries) {
                 0 => self.end(id, "too many wrong codes were typed", issuer),
-                left => Ok(Answered::WrongCode(Box::new(request), left)),
+                left => Ok(Answered::Again(Box::new(request), Flaw::WrongCode { left })),
             };
         }
-        let wanted = Scopes::of_text(&request.scopes);
-        let scopes: Scopes = answer.scopes.iter().filter(|scope| wanted.permit(*scope)).collect();
-        if scopes.iter().next().is_none() {
-            return self.end(id, "the owner consents to none of it", issuer);
-        }
+        let scopes = wanted(&request);
         let code = Code::generate()?;
         if !self.store.consent(&id.digest(), oldest, &code.digest(), &scopes.to_string(), self.now_ms())? {
             return Err(gone().into());
@@ -79,6 +123,6 @@ impl AuthorizationServer {
 fn gone() -> OAuthError {
     OAuthError::new(
         ErrorCode::InvalidRequest,
-        "this request was answered already, or its time is over: begin again in the client",
+        "this request was answered already, its time is over, or it has made room for others: begin again in the client",
     )
 }

@@ -21,13 +21,13 @@ mod view;
 
 pub use authorize::Begun;
 pub use clients::ClientMetadata;
-pub use consent::{Answer, Answered};
+pub use consent::{Answer, Answered, Flaw};
 pub use error::{ErrorCode, OAuthError, Refused};
 pub use issuer::Issuer;
 pub use params::Params;
 pub use redirect::Redirect;
 pub use tokens::Issued;
-pub use view::{RequestRow, Requests, requests};
+pub use view::{RequestRow, Requests, deny, requests};
 
 use super::remote::{Fetcher, Reach};
 use super::token::{Kind, Secret};

@@ -40,6 +40,11 @@ impl UserCode {
         Self(letters.map(|c| c.to_ascii_uppercase()).collect())
     }
 
+    /// Whether nothing was typed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether it is the same. How long that takes tells nothing of the code: digests are compared.
     pub fn is(&self, other: &Self) -> bool {
         Sha256::digest(&self.0) == Sha256::digest(&other.0)

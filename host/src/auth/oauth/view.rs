@@ -54,6 +54,26 @@ pub fn requests(store: &Store, clock: &dyn Clock) -> Result<Requests, StoreError
     Ok(Requests { schema: "headcount.grant_requests/1", requests: found.iter().map(row).collect() })
 }
 
+/// Denies those of the requests that are `meant`, whoever has opened their pages, and returns them. Their clients are told nothing.
+///
+/// # Errors
+/// When the database cannot be used.
+pub fn deny(
+    store: &Store,
+    clock: &dyn Clock,
+    meant: impl Fn(&RequestRow) -> bool,
+) -> Result<Vec<RequestRow>, StoreError> {
+    let oldest = oldest_request_ms(clock);
+    let mut denied = Vec::new();
+    for request in store.requests(oldest)? {
+        let row = row(&request);
+        if meant(&row) && store.take_request(&request.id, oldest)?.is_some() {
+            denied.push(row);
+        }
+    }
+    Ok(denied)
+}
+
 impl AuthorizationServer {
     /// A request as its owner sees it.
     pub fn shown(request: &Request) -> RequestRow {

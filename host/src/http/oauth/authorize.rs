@@ -53,7 +53,7 @@ async fn begin(oauth: Arc<OAuth>, issuer: Issuer, query: String) -> Result<Respo
         begun.id.reveal(),
         if secure { "; Secure" } else { "" }
     );
-    let page = page(&begun.id, &begun.request)?;
+    let page = page(&begun.id, &begun.request, &AuthorizationServer::suggested(&begun.request))?;
     Ok(([(header::SET_COOKIE, cookie)], page).into_response())
 }
 
@@ -82,22 +82,19 @@ async fn decide(oauth: Arc<OAuth>, issuer: Issuer, request: Request) -> Result<R
         _ => return Err(bad("decision has to be approve or deny").into()),
     };
     let scopes: Scopes = Scope::ALL.into_iter().filter(|scope| params.get(scope.as_str()).is_some()).collect();
-    let (code, of) = (params.get("code").unwrap_or_default().to_owned(), id.clone());
+    let (code, of, chosen) = (params.get("code").unwrap_or_default().to_owned(), id.clone(), scopes.clone());
     let decide = move |server: &AuthorizationServer| {
         if denied { server.deny(&of, &issuer) } else { server.consent(&of, &Answer { code: &code, scopes }, &issuer) }
     };
     match oauth.run(decide).await?? {
         Answered::Granted(redirect) => Ok(see(&redirect)),
-        Answered::WrongCode(request, left) => {
-            let tries = if left == 1 { "one more try".to_owned() } else { format!("{left} more tries") };
-            Ok(page(&id, &request)?.because(format!("That is not the code. There is {tries}.")).into_response())
-        }
+        Answered::Again(request, flaw) => Ok(page(&id, &request, &chosen)?.because(flaw.to_string()).into_response()),
     }
 }
 
-fn page(id: &RequestId, request: &Waiting) -> Result<Page, OAuthError> {
+fn page(id: &RequestId, request: &Waiting, chosen: &Scopes) -> Result<Page, OAuthError> {
     let redirect = Redirect::checked(&request.redirect_uri)?;
-    Ok(Page::consent(id, AuthorizationServer::shown(request), &redirect))
+    Ok(Page::consent(id, AuthorizationServer::shown(request), &redirect, chosen))
 }
 
 /// Tells the user, or the client by way of the browser. Before anybody has `answered` a page, browsers are sent to programs on

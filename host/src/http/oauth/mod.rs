@@ -86,7 +86,7 @@ pub(super) fn router(oauth: Option<Arc<OAuth>>, others: Arc<[String]>) -> Router
         .merge(token::router())
         .merge(revoke::router())
         .merge(register::router())
-        .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this is not done so") });
+        .method_not_allowed_fallback(async || Problem::not_done_so());
     router.merge(routes.with_state(oauth))
 }
 

@@ -1,8 +1,8 @@
 //! The page that asks for consent or says why not. No script is in it, and nothing is fetched for it.
 
 use super::{AUTHORIZE, status};
-use crate::auth::Scope;
 use crate::auth::oauth::{OAuthError, Redirect, RequestId, RequestRow};
+use crate::auth::{Scope, Scopes};
 use askama::Template;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -48,6 +48,7 @@ struct Asked {
 struct Wanted {
     name: &'static str,
     words: &'static str,
+    chosen: bool,
 }
 
 impl Page {
@@ -56,8 +57,8 @@ impl Page {
         Self { style: STYLE, action: AUTHORIZE, message, back, asked, form_action: "'none'".to_owned(), status }
     }
 
-    /// Asks for consent to a request that leads to `redirect`.
-    pub fn consent(id: &RequestId, row: RequestRow, redirect: &Redirect) -> Self {
+    /// Asks for consent to a request that leads to `redirect`; what is `chosen` of it is ticked.
+    pub fn consent(id: &RequestId, row: RequestRow, redirect: &Redirect, chosen: &Scopes) -> Self {
         let wanted = Scope::ALL.into_iter().filter(|scope| row.scopes.contains(&scope.as_str()));
         let asked = Asked {
             id: id.reveal().to_owned(),
@@ -65,7 +66,9 @@ impl Page {
             name: row.client_name,
             client_host: row.client_host,
             redirect_host: row.redirect_host,
-            scopes: wanted.map(|scope| Wanted { name: scope.as_str(), words: words(scope) }).collect(),
+            scopes: wanted
+                .map(|scope| Wanted { name: scope.as_str(), words: words(scope), chosen: chosen.permit(scope) })
+                .collect(),
         };
         // Browsers look at where an answer to the form leads, too, and on from there: clients show pages of theirs at the end.
         let form_action = format!("'self' {} https:", redirect.source());

@@ -1,7 +1,7 @@
 //! The MCP clients: who is connected, and what each has called.
 
 use super::super::app::App;
-use super::{Answer, Asked, Named, Nothing, Problem, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, failed, unavailable};
 use crate::auth::Admitted;
 use crate::clients::{self, DEFAULT_LIMIT, ListError, MAX_LIMIT, State as Which};
 use axum::Json;
@@ -49,7 +49,6 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Named(id): Named,
-    Asked(Nothing {}): Asked<Nothing>,
 ) -> Answer {
     let read = move || {
         let setup = app.service.setup();

@@ -1,7 +1,7 @@
 //! Grants, and ending them: what goes on under one ends at once.
 
 use super::super::app::App;
-use super::{Answer, Asked, Named, Nothing, Problem, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, failed, flag, unavailable};
 use crate::auth::{self, Admitted};
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     /// Those that have ended, too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     all: bool,
 }
 
@@ -37,7 +37,6 @@ pub(super) async fn revoke(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Named(id): Named,
-    Asked(Nothing {}): Asked<Nothing>,
 ) -> Answer {
     let write = move || {
         let setup = app.service.setup();

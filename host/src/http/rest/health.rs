@@ -41,11 +41,15 @@ async fn sessions(app: &App) -> Result<(), String> {
 
 async fn database(app: &App) -> Result<(), String> {
     let setup = Arc::clone(app.service.setup());
-    let read = move || auth::list(&setup.store, &*setup.clock, &setup.user, false).map(drop);
+    // One that cannot be made is of no use either.
+    let read = move || {
+        setup.store.make()?;
+        auth::list(&setup.store, &*setup.clock, &setup.user, false).map(drop)
+    };
     let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
     // Where it is and what it holds concerns nobody who has shown no token.
     read.map_err(|error| {
-        tracing::error!("the database cannot be read: {error}");
-        "the database cannot be read; the server's log says why".to_owned()
+        tracing::error!("the database cannot be used: {error}");
+        "the database cannot be used; the server's log says why".to_owned()
     })
 }

@@ -16,9 +16,9 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer};
+use std::borrow::Cow;
 
 /// What a handler comes to.
 type Answer = Result<Response, Problem>;
@@ -38,10 +38,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// Nothing may stand there.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
+/// A parameter that is true or false; its name alone says that it is true.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match &*Cow::<'de, str>::deserialize(deserializer)? {
+        "" | "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(D::Error::custom("a flag is true or false")),
+    }
+}
 
 /// What stands in the middle of an address.
 struct Named(String);

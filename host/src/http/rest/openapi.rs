@@ -94,7 +94,13 @@ fn parameters(route: &Route) -> Vec<Value> {
     for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let mut schema = schema.clone();
         let about = schema.as_object_mut().and_then(|schema| schema.remove("description")).unwrap_or_default();
-        found.push(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+        let mut parameter =
+            json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema });
+        if schema["type"] == "boolean" {
+            // The name alone says yes.
+            parameter["allowEmptyValue"] = true.into();
+        }
+        found.push(parameter);
     }
     found
 }

@@ -1,10 +1,10 @@
 //! The table of routes: from it both the router and its description are made, so that neither has what the other has not.
 
 use super::super::app::App;
-use super::super::auth::{not_permitted, refusal};
+use super::super::auth::not_permitted;
 use super::super::problem::Problem;
-use super::{clients, grants, health, metrics, openapi, sessions};
-use crate::auth::{Admitted, Denied, Grants, Scope};
+use super::{clients, failed, grants, health, metrics, openapi, sessions};
+use crate::auth::{Admitted, Grants, Scope};
 use crate::clients::{ClientRow, Clients};
 use crate::report::{Report, Sessions};
 use axum::Router;
@@ -29,7 +29,7 @@ pub(in super::super) struct Route {
     pub scope: Option<Scope>,
     /// What it is, in a line.
     pub summary: &'static str,
-    /// What may stand behind the `?`; each member of the schema is one parameter.
+    /// What may stand behind the `?`; each member of the schema is one parameter. `None`: nothing may.
     pub query: Option<SchemaOf>,
     /// What is answered.
     pub answer: Answer,
@@ -87,7 +87,7 @@ pub(in super::super) const ROUTES: &[Route] = &[
         path: "/v1/sessions",
         scope: Some(Scope::StatusRead),
         summary: "The sessions of AI agents on this machine",
-        query: Some(of::<super::Nothing>),
+        query: None,
         answer: Answer::Json(of::<Sessions>),
         problems: &[400],
         handler: || get(sessions::list),
@@ -117,7 +117,7 @@ pub(in super::super) const ROUTES: &[Route] = &[
         path: "/v1/mcp/sessions/{id}",
         scope: Some(Scope::ClientsRead),
         summary: "One of the MCP clients, also where it has ended",
-        query: Some(of::<super::Nothing>),
+        query: None,
         answer: Answer::Json(of::<ClientRow>),
         problems: &[400, 404],
         handler: || get(clients::one),
@@ -137,7 +137,7 @@ pub(in super::super) const ROUTES: &[Route] = &[
         path: "/v1/grants/{id}",
         scope: Some(Scope::GrantsRevoke),
         summary: "Ends a grant for good, and at once what goes on under it",
-        query: Some(of::<super::Nothing>),
+        query: None,
         answer: Answer::Nothing,
         problems: &[400, 404],
         handler: || delete(grants::revoke),
@@ -201,18 +201,20 @@ fn handler(route: &'static Route) -> MethodRouter<Arc<App>> {
 
 fn check(route: &Route, request: &Request) -> Result<(), Problem> {
     if let Some(scope) = route.scope {
-        match request.extensions().get::<Admitted>() {
-            Some(admitted) if admitted.principal.may(scope) => {}
-            Some(admitted) => return Err(not_permitted(&admitted.principal, scope)),
-            None => return Err(refusal(Denied::Missing)),
+        let admitted = request.extensions().get::<Admitted>().ok_or_else(|| failed("nobody was let in"))?;
+        if !admitted.principal.may(scope) {
+            return Err(not_permitted(&admitted.principal, scope));
         }
     }
     let accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
-    if route.answer.is_acceptable(accepted.flat_map(|header| header.split(','))) {
-        return Ok(());
+    if !route.answer.is_acceptable(accepted.flat_map(|header| header.split(','))) {
+        let kinds = route.answer.media_types().join(", ");
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, format!("this is answered as {kinds} only")));
     }
-    let kinds = route.answer.media_types().join(", ");
-    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, format!("this is answered as {kinds} only")))
+    if route.query.is_none() && request.uri().query().is_some_and(|query| !query.is_empty()) {
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "there are no parameters here"));
+    }
+    Ok(())
 }
 
 /// What can be done there stands in `Allow`, which axum adds. Whoever asks just for that is answered.
@@ -220,5 +222,5 @@ async fn not_done_so(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this is not done so; Allow says how").into_response()
+    Problem::not_done_so().into_response()
 }

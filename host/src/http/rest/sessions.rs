@@ -1,7 +1,7 @@
 //! Sessions and their reports.
 
 use super::super::app::App;
-use super::{Answer, Asked, Named, Nothing, Problem, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, failed, flag, unavailable};
 use crate::auth::Admitted;
 use crate::monitor::{Sight, Tick};
 use crate::query::{self, QueryError, micros};
@@ -22,10 +22,10 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     /// Whether to show each agent's figures.
-    #[serde(default = "yes")]
+    #[serde(default = "yes", deserialize_with = "flag")]
     include_metrics: bool,
     /// Whether to show how each agent fared in the checks.
-    #[serde(default = "yes")]
+    #[serde(default = "yes", deserialize_with = "flag")]
     include_health: bool,
     /// List only agents with one of these statuses or activities; with commas between.
     #[serde(default)]
@@ -105,7 +105,6 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
 ) -> Answer {
     let asking = Asking::begin(&app, &admitted, &headers, "GET /v1/sessions");
     let tick = app.service.tick(&asking.sight).await.map_err(unavailable)?;

@@ -9,7 +9,7 @@ use super::handler::handlers;
 use super::message::{NoMessage, Wish};
 use crate::auth::Admitted;
 use crate::store::clients::EndReason;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -34,6 +34,7 @@ const STREAMS: usize = 1024;
 /// The revision from which on there are no sessions.
 const STATELESS: &str = "2026-07-28";
 
+const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
@@ -259,21 +260,32 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_ID).map(|id| id.to_str().unwrap_or_default())
 }
 
-/// Has rmcp answer. It is not told the token.
+/// Has rmcp answer. It is not told the token. What it refuses in plain words is made an error of JSON-RPC.
 async fn ask(guest: &Guest, mut request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
     request.headers_mut().remove(AUTHORIZATION);
-    guest.rmcp.answer(request.map(Full::new)).await
+    let answer = guest.rmcp.answer(request.map(Full::new)).await;
+    let status = answer.status();
+    let is_message = answer.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON);
+    if is_message || !(status.is_client_error() || status.is_server_error()) {
+        return answer;
+    }
+    let (mut head, body) = answer.into_parts();
+    let Ok(words) = body.collect().await;
+    let error = NoMessage::refused(&String::from_utf8_lossy(&words.to_bytes()));
+    head.headers.remove(CONTENT_LENGTH);
+    head.headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    Response::from_parts(head, Full::new(Bytes::from(error.answer().to_string())).boxed())
 }
 
 /// Whether the body of a request is JSON, as its sender says.
 fn says_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+    kind.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(JSON))
 }
 
 fn no_message(guest: &Guest, error: &NoMessage) -> Response<Body> {
     let mut response = response(guest, StatusCode::BAD_REQUEST, Bytes::from(error.answer().to_string()));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::tools::Tool;
 use crate::auth::Scope;
+use crate::text::clean;
 use serde::Deserialize;
 use serde_json::error::Category;
 use serde_json::{Value, json};
@@ -83,6 +84,11 @@ impl NoMessage {
     /// JSON that is no message of the protocol.
     pub fn unread() -> Self {
         Self { code: -32600, message: "this is no JSON-RPC message, or is nested too deeply".into() }
+    }
+
+    /// A request that is refused for this reason, which may repeat what its sender has said.
+    pub fn refused(why: &str) -> Self {
+        Self { code: -32600, message: clean(why) }
     }
 
     /// The answer to it.

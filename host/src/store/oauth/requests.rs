@@ -32,21 +32,26 @@ pub struct Request {
     pub asked_at_ms: u64,
 }
 
+/// Forgets one request, but not the newest, which has this id.
+const MAKE_ROOM: &str = "DELETE FROM oauth_request WHERE id =
+    (SELECT id FROM oauth_request AS one WHERE id <> ?1
+    ORDER BY (SELECT count(*) FROM oauth_request WHERE client_id = one.client_id) DESC, asked_at_ms, id LIMIT 1)";
+
 impl Store {
-    /// Takes up a request; those that were asked before `oldest_ms` are forgotten. Returns whether there was room: no more than
-    /// `most` wait at a time.
+    /// Takes up a request; those that were asked before `oldest_ms` are forgotten. No more than `most` wait at a time: room is
+    /// made by the oldest of the client that has the most of them, so that one client does not drive out others.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn add_request(&self, request: &Request, oldest_ms: u64, most: u32) -> Result<bool, StoreError> {
+    pub fn add_request(&self, request: &Request, oldest_ms: u64, most: u32) -> Result<(), StoreError> {
         self.write(|connection| {
             connection.execute("DELETE FROM oauth_request WHERE asked_at_ms < ?1", [oldest_ms.cast_signed()])?;
-            let waiting: u32 = connection.query_row("SELECT count(*) FROM oauth_request", [], |row| row.get(0))?;
-            if waiting >= most {
-                return Ok(false);
-            }
             insert(connection, request)?;
-            Ok(true)
+            let waiting: u32 = connection.query_row("SELECT count(*) FROM oauth_request", [], |row| row.get(0))?;
+            if waiting > most {
+                connection.execute(MAKE_ROOM, [&request.id])?;
+            }
+            Ok(())
         })
     }
 
@@ -60,6 +65,18 @@ impl Store {
             connection.prepare_cached(sql)?.query_map([oldest_ms.cast_signed()], from_row)?.collect()
         })?;
         Ok(found.unwrap_or_default())
+    }
+
+    /// The request of this id. `None`: there is none since `oldest_ms`.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn request(&self, id: &Digest, oldest_ms: u64) -> Result<Option<Request>, StoreError> {
+        let found = self.read(|connection| {
+            let sql = "SELECT * FROM oauth_request WHERE id = ?1 AND asked_at_ms >= ?2";
+            connection.prepare_cached(sql)?.query_row(params![id, oldest_ms.cast_signed()], from_row).optional()
+        })?;
+        Ok(found.flatten())
     }
 
     /// A request that a code is about to be tried for; the try counts, whatever comes of it. `None`: there is none of this id

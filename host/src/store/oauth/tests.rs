@@ -52,7 +52,7 @@ fn pair(n: u8) -> Pair {
 /// A store in which a code was redeemed for the first pair.
 fn redeemed(dir: &std::path::Path) -> Store {
     let store = Store::at(dir);
-    assert!(store.add_request(&request(1, 100), 0, 8).unwrap());
+    store.add_request(&request(1, 100), 0, 8).unwrap();
     assert!(store.consent(&[1; 32], 0, &[200; 32], "status:read", 100).unwrap());
     assert!(matches!(store.redeem_code(&[200; 32], &grant(), &pair(0), 0).unwrap(), Redeemed::Given(_)));
     store
@@ -64,10 +64,9 @@ fn a_request_is_there_until_it_is_answered_or_too_old() {
     let store = Store::at(dir.path());
     assert_eq!(store.requests(0).unwrap(), [], "there is no database yet");
     for n in 1..=3 {
-        assert!(store.add_request(&request(n, 100 * u64::from(n)), 0, 3).unwrap());
+        store.add_request(&request(n, 100 * u64::from(n)), 0, 3).unwrap();
     }
-    assert!(!store.add_request(&request(4, 400), 100, 3).unwrap(), "there is no room");
-    assert!(store.add_request(&request(4, 400), 101, 3).unwrap(), "one that is too old makes room");
+    store.add_request(&request(4, 400), 101, 4).unwrap();
     let other = Store::at(dir.path());
     let ids = |oldest| other.requests(oldest).unwrap().iter().map(|one| one.id[0]).collect::<Vec<_>>();
     assert_eq!((ids(0), ids(300)), (vec![2, 3, 4], vec![3, 4]));
@@ -76,6 +75,26 @@ fn a_request_is_there_until_it_is_answered_or_too_old() {
     assert_eq!(store.take_request(&[2; 32], 0).unwrap(), None);
     let tries: Vec<_> = (0..3).map(|_| store.try_request(&[3; 32], 0, 2).unwrap().map(|one| one.tries)).collect();
     assert_eq!(tries, [Some(1), Some(2), None]);
+}
+
+#[test]
+fn who_has_the_most_requests_makes_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path());
+    let add = |n: u8, client: &str| {
+        let request = Request { client_id: client.into(), ..request(n, u64::from(n)) };
+        store.add_request(&request, 0, 4).unwrap();
+        store.requests(0).unwrap().iter().map(|one| one.id[0]).collect::<Vec<_>>()
+    };
+    for (n, client) in [(1, "a"), (2, "b"), (3, "b")] {
+        add(n, client);
+    }
+    assert_eq!(add(4, "b"), [1, 2, 3, 4]);
+    assert_eq!(add(5, "c"), [1, 3, 4, 5]);
+    assert_eq!(add(6, "b"), [1, 4, 5, 6], "it makes room for its own");
+    assert_eq!(add(7, "d"), [1, 5, 6, 7]);
+    assert_eq!(add(8, "e"), [5, 6, 7, 8], "where all have as many, the oldest");
+    assert_eq!(add(9, "e"), [5, 6, 7, 9], "the second of a client drives out its first");
 }
 
 #[test]

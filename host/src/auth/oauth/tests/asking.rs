@@ -63,18 +63,25 @@ fn only_the_code_of_the_owners_terminal_consents_and_five_may_be_tried() {
     let other = home.begin(&home.asks()).unwrap();
     let right = &begun.request.user_code;
     assert_eq!(requests(&home.store, &*home.clock).unwrap().requests.len(), 2);
-    for (typed, left) in [("", 4), ("BCDF-GHJK", 3), (other.request.user_code.as_str(), 2)] {
-        let answered = home.answer(&begun.id, typed, "status:read").unwrap();
-        assert!(matches!(answered, Answered::WrongCode(_, l) if l == left), "{answered:?}");
+    for (typed, scopes, expected) in [
+        ("", "status:read", Flaw::NoCode),
+        (" - ", "status:read", Flaw::NoCode),
+        (right, "", Flaw::NothingChosen),
+        (right, "grants:revoke", Flaw::NothingChosen),
+        ("BCDF-GHJK", "status:read", Flaw::WrongCode { left: 4 }),
+        (&other.request.user_code, "status:read", Flaw::WrongCode { left: 3 }),
+    ] {
+        let answered = home.answer(&begun.id, typed, scopes).unwrap();
+        assert!(matches!(answered, Answered::Again(_, flaw) if flaw == expected), "{answered:?}");
     }
     // Lower case and without its hyphen.
     let typed = right.to_lowercase().replace('-', "");
     assert!(matches!(home.answer(&begun.id, &typed, "status:read"), Ok(Answered::Granted(_))));
     assert!(matches!(home.answer(&begun.id, right, "status:read"), Err(Refused::ToUser(_))), "once");
     for _ in 0..4 {
-        assert!(matches!(home.answer(&other.id, "", "status:read"), Ok(Answered::WrongCode(..))));
+        assert!(matches!(home.answer(&other.id, "x", "status:read"), Ok(Answered::Again(_, Flaw::WrongCode { .. }))));
     }
-    let Err(Refused::ToClient(error, _)) = home.answer(&other.id, "", "status:read") else { panic!("it is over") };
+    let Err(Refused::ToClient(error, _)) = home.answer(&other.id, "x", "status:read") else { panic!("it is over") };
     assert_eq!(error.code, ErrorCode::AccessDenied);
     assert!(matches!(home.answer(&other.id, &other.request.user_code, "status:read"), Err(Refused::ToUser(_))));
 }
@@ -86,14 +93,22 @@ fn the_owner_consents_to_as_much_as_was_asked_at_most() {
         let begun = home.begin(&home.asks()).unwrap();
         match home.answer(&begun.id, &begun.request.user_code, scopes) {
             Ok(Answered::Granted(to)) => names(&home.token(&home.redeems(&says(&to)["code"])).unwrap().scopes),
-            Err(Refused::ToClient(error, _)) => error.code.as_str().to_owned(),
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(consented("clients:read"), "clients:read");
     assert_eq!(consented("status:read grants:revoke"), "status:read");
-    assert_eq!(consented("grants:revoke"), "access_denied");
-    assert_eq!(consented(""), "access_denied");
+}
+
+#[test]
+fn power_over_other_grants_is_chosen_on_purpose() {
+    let home = Home::new();
+    let suggested = |scope| {
+        let begun = home.begin(&with(&home.asks(), "scope", scope)).unwrap();
+        names(&AuthorizationServer::suggested(&begun.request))
+    };
+    assert_eq!(suggested("status:read grants:revoke metrics:read"), "status:read metrics:read");
+    assert_eq!(suggested("grants:revoke"), "grants:revoke");
 }
 
 #[test]
@@ -118,18 +133,35 @@ fn a_request_waits_for_ten_minutes() {
 }
 
 #[test]
-fn a_flood_of_requests_leaves_those_that_wait_alone() {
+fn a_flood_of_requests_blocks_nobody_elses() {
     let home = Home::new();
-    let mine = home.begin(&home.asks()).unwrap();
-    for _ in 0..31 {
-        home.begin(&home.asks()).unwrap();
+    let other = home.server.register(metadata("other", &[REDIRECT])).unwrap();
+    let begin = || home.server.begin(&other, &params(&home.asks()), &home.issuer).unwrap();
+    let flood = |n| (0..n).for_each(|_| drop(home.begin(&home.asks()).unwrap()));
+    flood(20);
+    let early = begin();
+    flood(100);
+    let late = begin();
+    flood(100);
+    assert_eq!(home.store.requests(0).unwrap().len(), 32);
+    for mine in [early, late] {
+        assert!(matches!(home.answer(&mine.id, &mine.request.user_code, "status:read"), Ok(Answered::Granted(_))));
     }
-    let Err(Refused::ToClient(error, _)) = home.begin(&home.asks()) else { panic!("that is one too many") };
-    assert_eq!(error.code, ErrorCode::TemporarilyUnavailable);
-    assert!(matches!(home.answer(&mine.id, &mine.request.user_code, "status:read"), Ok(Answered::Granted(_))));
-    assert!(home.begin(&home.asks()).is_ok(), "there is room again");
-    home.pass(601);
-    assert!((0..32).all(|_| home.begin(&home.asks()).is_ok()));
+}
+
+#[test]
+fn the_owner_sends_requests_away_unseen() {
+    let home = Home::new();
+    let begun = [(); 3].map(|()| home.begin(&home.asks()).unwrap());
+    let labels = || requests(&home.store, &*home.clock).unwrap().requests.into_iter().map(|row| row.request);
+    let first = labels().next().unwrap();
+    let gone = deny(&home.store, &*home.clock, |row| row.request == first).unwrap();
+    assert_eq!((gone.len(), &gone[0].request, labels().count()), (1, &first, 2));
+    assert!(labels().all(|label| label != first));
+    assert_eq!(deny(&home.store, &*home.clock, |_| true).unwrap().len(), 2);
+    for Begun { id, request } in begun {
+        assert!(matches!(home.answer(&id, &request.user_code, "status:read"), Err(Refused::ToUser(_))));
+    }
 }
 
 #[test]

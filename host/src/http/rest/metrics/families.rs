@@ -10,6 +10,7 @@ use crate::store::log::LogStats;
 use crate::{auth, clients};
 use Kind::{Counter, Gauge, Histogram, Info};
 use prometheus_client::registry::Unit;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The revision of the protocol from which on there are no sessions.
@@ -147,16 +148,23 @@ fn queries(app: &App) -> Vec<Family> {
     ]
 }
 
+/// How many clients there are of each transport and era, also where there is none.
+fn by_era(clients: Vec<(String, String, u64)>) -> BTreeMap<(String, &'static str), u64> {
+    let each = ["stdio", "http"].into_iter().flat_map(|way| ["legacy", "modern"].map(|era| ((way.to_owned(), era), 0)));
+    let mut by_era: BTreeMap<_, u64> = each.collect();
+    for (transport, protocol, n) in clients {
+        let era = if protocol.as_str() < MODERN { "legacy" } else { "modern" };
+        *by_era.entry((transport, era)).or_default() += n;
+    }
+    by_era
+}
+
 /// Who is connected. What the database does not tell now is left out.
 fn connected(app: &App) -> Vec<Family> {
     let setup = app.service.setup();
     let clients = clients::connected(&setup.store, &setup.dirs.state, &*setup.clock, &setup.user);
     let clients = clients.inspect_err(|error| tracing::warn!("who is connected cannot be told: {error}"));
-    let mut by_era = std::collections::BTreeMap::new();
-    for (transport, protocol, n) in clients.into_iter().flatten() {
-        let era = if protocol.as_str() < MODERN { "legacy" } else { "modern" };
-        *by_era.entry((transport, era)).or_insert(0u64) += n;
-    }
+    let by_era = clients.map(by_era);
     let grants = auth::list(&setup.store, &*setup.clock, &setup.user, false);
     let grants = grants.inspect_err(|error| tracing::warn!("how many grants there are cannot be told: {error}"));
     let open = app.endpoint.open();
@@ -166,7 +174,12 @@ fn connected(app: &App) -> Vec<Family> {
             "headcount_clients",
             "MCP clients connected to any server of this user, by transport and era of the protocol",
         )
-        .each(by_era.iter().map(|((transport, era), n)| (labels([("transport", transport), ("era", era)]), *n))),
+        .each(
+            by_era
+                .into_iter()
+                .flatten()
+                .map(|((transport, era), n)| (labels([("transport", &transport), ("era", era)]), n)),
+        ),
         Family::new(Gauge, "headcount_grants", "Grants of this user that are alive")
             .one(grants.ok().map(|found| found.grants.len().into())),
         Family::new(
