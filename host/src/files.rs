@@ -110,6 +110,19 @@ pub fn read_small_text(path: &Path, cap: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "is not UTF-8 text"))
 }
 
+/// Whether all users may read a file that holds a secret, or put another there. A group may: that is how services share one.
+#[cfg(unix)]
+pub fn is_open_to_all(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o006 != 0)
+}
+
+/// Whether all users may read a file: not told on this system.
+#[cfg(not(unix))]
+pub fn is_open_to_all(_: &Path) -> bool {
+    false
+}
+
 /// Refuses what is there and is no plain file. Others may open what passes: it is asked again when it is opened.
 ///
 /// # Errors

@@ -35,6 +35,6 @@ fn main() -> anyhow::Result<()> {
     let shared = Arc::new(Shared::new()?);
     let endpoint = Endpoint::serving(Arc::new(service), move || Fixtures::new(Arc::clone(&shared)));
     let opened = |place: &str| anstream::eprintln!("the fixtures are at {place}/mcp");
-    let tell = Tell { opened, asked: Box::new(|_| ()) };
+    let tell = Tell { opened: Box::new(opened), asked: Box::new(|_| ()) };
     tokio::runtime::Runtime::new()?.block_on(http::serve(endpoint, gate, doors, tell))
 }

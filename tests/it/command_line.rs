@@ -61,6 +61,22 @@ fn a_sound_configuration_is_called_so() {
 }
 
 #[test]
+fn users_that_this_machine_does_not_know_are_warned_of() {
+    let world = World::new();
+    let text = "[[auth.issuer]]\nissuer = \"https://id.example\"\naudience = [\"a\"]\n\
+                users = { a = \"no-such-1\", b = \"root\" }\n\
+                [[access]]\nuser = \"no-such-1\"\nsees = [\"root\", \"no-such-2\"]\n[[access]]\nuser = \"root\"\nsees = [\"*\"]\n";
+    world.write(".config/headcount/config.toml", text);
+    let ran = world.run(&["config", "check"]);
+    assert_eq!((ran.code, ran.stderr.matches("warning: ").count()), (Some(0), 2), "{ran:#?}");
+    for part in ["auth.issuer[0].users: this machine knows no user \"no-such-1\"", "config.toml:7: access[0].sees: "] {
+        assert!(ran.stderr.contains(part), "{part}: {ran:#?}");
+    }
+    let told = world.run(&["config", "check", "--json"]).json();
+    assert_eq!((told["ok"].as_bool(), told["warnings"].as_array().map(Vec::len)), (Some(true), Some(2)), "{told:#}");
+}
+
+#[test]
 fn policies_and_rosters_that_a_configuration_names_are_checked_too() {
     let world = World::new();
     let text = "rosters = [\"nowhere.toml\"]\n[[policy]]\npath = \"builtin\"\nsettings = { idle_afer = \"2m\" }\n\

@@ -4,6 +4,7 @@ use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::{LEGACY, MODERN};
 use crate::world::{PATIENCE, World};
 use serde_json::{Value, json};
+use std::io::Write as _;
 
 /// A request for the list of tools, of the newer era.
 fn list_tools(headers: &mut Vec<(&'static str, &'static str)>) -> String {
@@ -63,6 +64,30 @@ fn whether_it_lives_is_told_to_everybody() {
         assert_eq!(connection.get(asked).status, 400, "{asked}");
     }
     assert_eq!(connection.request("GET", "/healthz", &[("host", "evil.example")], b"").status, 403);
+}
+
+#[test]
+fn an_address_of_this_machine_is_a_host_where_the_connection_has_come_to_it() {
+    let world = World::new();
+    let mut command = world.command(&["serve", "--http", "0.0.0.0:0", "--behind-proxy"]);
+    command.arg("--unix").arg(world.path("socket"));
+    let server = Server::spawn(command);
+    assert!(server.address.ip().is_loopback(), "what it says can be used: {}", server.log());
+    assert!(server.log().contains("0.0.0.0: so it does at every address"), "{}", server.log());
+    let status = |to: &str, host: &str| {
+        let mut stream = std::net::TcpStream::connect((to, server.address.port())).unwrap();
+        write!(stream, "GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!((status("127.0.0.2", "127.0.0.2:7"), status("127.0.0.1", "localhost")), ("200".into(), "200".into()));
+    for host in ["127.0.0.3", "0.0.0.0", "2130706434", "evil.example"] {
+        assert_eq!(status("127.0.0.2", host), "403", "{host}");
+    }
+    let file = world.write("file", "mine");
+    let ran = world.run(&["serve", "--unix", file.to_str().unwrap()]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("a file already, which is no socket"), "{ran:#?}");
 }
 
 #[test]

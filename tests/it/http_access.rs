@@ -73,7 +73,7 @@ fn who_is_meant_is_said_by_grant_or_client_too_and_a_star_means_everybody() {
     let roster = world.roster("shop", &[("one", std::process::id())]);
     let theirs = strangers(&world);
     for (access, sees) in [
-        ("[[access]]\nclient = \"desk\"\nsees = [\"*\"]\n".to_owned(), false),
+        ("[[access]]\nclient = \"hci_0\"\nsees = [\"*\"]\n".to_owned(), false),
         ("[[access]]\ngrant = \"grt_0\"\nsees = [\"*\"]\n".to_owned(), false),
         (format!("[[access]]\nuser = {:?}\nsees = [\"somebody-else\"]\n", me()), false),
         ("[[access]]\nuser = \"somebody-else\"\nsees = [\"nobody-here\"]\n".to_owned(), false),

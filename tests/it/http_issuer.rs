@@ -62,11 +62,28 @@ fn a_token_of_a_trusted_issuer_is_as_good_as_one_of_our_own_until_it_is_revoked_
     let mut strangers = server.connect(&key.sign(&with(claims(&issuer), "sub", "bob")));
     assert_eq!(strangers.get("/v1/sessions").json()["sessions"], json!([]), "another user sees what is that one's");
 
+    let scopeless = server.connect(&key.sign(&with(with(claims(&issuer), "client_id", "idle"), "scope", "openid")));
+    let answer = { scopeless }.get("/v1/sessions");
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    assert!(answer.header("www-authenticate").contains(r#"error="insufficient_scope", scope="status:read""#));
     let grants = world.run(&["grants", "list", "--json"]).json()["grants"].take();
-    assert_eq!((grants.as_array().unwrap().len(), &grants[0]["client_id"]), (1, &json!("desk")), "{grants:#}");
-    assert_eq!(row["grant_id"], grants[0]["id"]);
+    let of = |user: &Value| grants.as_array().unwrap().iter().find(|grant| grant["user_id"] == *user).unwrap();
+    let (own, others) = (of(&row["user_id"]), of(&json!("somebody-else")));
+    assert_eq!((grants.as_array().unwrap().len(), &own["client_id"]), (2, &json!("desk")), "{grants:#}");
+    assert_eq!(row["grant_id"], own["id"]);
+    assert!(strangers.structured("list_clients", json!({})).to_string().contains("somebody-else"));
+    let shown = world.run(&["clients", "--all"]).stdout;
+    for word in ["USER", "GRANT", "somebody-else", own["name"].as_str().unwrap()] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    let listed = world.run(&["grants", "list"]).stdout;
+    assert!(listed.contains("USER") && listed.contains("status:read clients:read"), "{listed}");
+    let no_token = world.run(&["token", "revoke", own["id"].as_str().unwrap()]);
+    assert!(no_token.code == Some(2) && no_token.stderr.contains("headcount grants revoke grt_"), "{no_token:#?}");
+    assert_eq!(world.run(&["grants", "revoke", others["id"].as_str().unwrap()]).code, Some(0));
+    assert_eq!(strangers.get("/v1/sessions").status, 401, "who runs the server ends the grants of all");
     assert_eq!(world.run(&["token", "list", "--json"]).json()["grants"], json!([]), "it is no token of ours");
-    assert_eq!(world.run(&["grants", "revoke", grants[0]["id"].as_str().unwrap()]).code, Some(0));
+    assert_eq!(world.run(&["grants", "revoke", own["id"].as_str().unwrap()]).code, Some(0));
     for _ in 0..2 {
         let answer = client.get("/v1/sessions");
         assert_eq!((answer.status, answer.text().contains("revoked")), (401, true), "{}", answer.text());

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,6 +36,7 @@ fn open(server: Server) -> Session {
 
 fn token_file(world: &World, name: &str, text: &str) -> (PathBuf, TokenPlace) {
     let file = world.write(name, format!("{text}\n"));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     (file.clone(), TokenPlace::File(file))
 }
 
@@ -54,7 +56,12 @@ async fn another_headcount_is_asked_in_both_eras_with_a_token_from_a_file() {
     let session = open(server(there.address, Handshake::Auto, place));
     fs::write(&file, "hct_wrong").unwrap();
     let error = session.call_tool("list_sessions", None).await.unwrap_err();
-    assert_eq!(error.failure, Failure::Connect("the server wants other authorization (401)".into()));
+    let why = "the server wants other authorization (401): the token is not valid; it asks for the scope status:read";
+    assert_eq!(error.failure, Failure::Connect(why.into()));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let error = session.call_tool("list_sessions", None).await.unwrap_err();
+    assert!(error.to_string().contains("chmod o="), "{error}");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(!error.to_string().contains("hct_wrong"));
     // The right one is read when it is tried the next time.
     fs::write(&file, token(&world, "again", &["status:read"])).unwrap();

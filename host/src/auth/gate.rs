@@ -58,6 +58,9 @@ pub enum Denied {
     /// It is a good one of another issuer's, for somebody who is nobody here.
     #[error("the token's user is not known here")]
     Stranger,
+    /// It is a good one of another issuer's, that permits nothing here.
+    #[error("the token permits nothing here: it has none of this server's scopes")]
+    Scopeless,
     /// The time of the token, or of its grant, is over.
     #[error("the token has expired")]
     Expired,

@@ -5,7 +5,7 @@ use super::{Scopes, Token};
 use crate::clock::Clock;
 use crate::names::{BadName, line};
 use crate::store::grants::Grant;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Whose};
 use crate::text::clean;
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
@@ -32,8 +32,11 @@ pub enum GrantError {
     #[error("there is a token {0:?} already; revoke it first, or choose another name")]
     Taken(String),
     /// There is no such token.
-    #[error("no token that holds has the name or id {0:?}; `headcount token list --all` shows all")]
+    #[error("no token has the name or id {0:?}; `headcount token list --all` shows all")]
     NoToken(String),
+    /// It was given to a client, and is no token that somebody has made.
+    #[error("this is the grant of a client, and no token; `headcount grants revoke {0}` ends it")]
+    NotAToken(String),
     /// The system gives no random bytes.
     #[error("no token can be made: {0}")]
     Random(#[from] getrandom::Error),
@@ -128,26 +131,37 @@ fn hexadecimal(prefix: &str, bytes: &[u8]) -> String {
     bytes.iter().fold(prefix.to_owned(), |id, byte| id + &format!("{byte:02x}"))
 }
 
-/// The grants of a user, the newest first: those that are alive, or `all`.
+/// The grants of those who are meant, the newest first: those that are alive, or `all`.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn list(store: &Store, clock: &dyn Clock, user_id: &str, all: bool) -> Result<Grants, StoreError> {
+pub fn list<'w>(
+    store: &Store,
+    clock: &dyn Clock,
+    whose: impl Into<Whose<'w>>,
+    all: bool,
+) -> Result<Grants, StoreError> {
     let now_ms = clock.now().unix_ms;
-    let found = if all { store.grants(user_id)? } else { store.living_grants(user_id, now_ms)? };
+    let found = if all { store.grants(whose)? } else { store.living_grants(whose, now_ms)? };
     Ok(grants(&found, now_ms))
 }
 
-/// Revokes a grant of a user's by its id, and returns it as it is then; `None`: the user has no such grant. The revocation is on
-/// the disk when this returns, and each [`Gate`](super::Gate) obeys it. Done twice, it is as if it were done once.
+/// Revokes a grant of those who are meant by its id, and returns it as it is then; `None`: they have no such grant. The
+/// revocation is on the disk when this returns, and each [`Gate`](super::Gate) obeys it. Done twice, it is as if it were done once.
 ///
 /// # Errors
 /// When the database cannot be written.
-pub fn revoke(store: &Store, clock: &dyn Clock, user_id: &str, id: &str) -> Result<Option<Grant>, StoreError> {
-    store.revoke_grant(user_id, id, clock.now().unix_ms)
+pub fn revoke<'w>(
+    store: &Store,
+    clock: &dyn Clock,
+    whose: impl Into<Whose<'w>>,
+    id: &str,
+) -> Result<Option<Grant>, StoreError> {
+    store.revoke_grant(whose, id, clock.now().unix_ms)
 }
 
-/// Revokes the grant of a token, by its id or by the name that it has as long as it holds.
+/// Revokes the grant of a token, by its id or name; of several that had a name, the one that holds, else the newest. Done twice,
+/// it is as if it were done once.
 ///
 /// # Errors
 /// When there is no such token, or the database cannot be written.
@@ -158,9 +172,11 @@ pub fn revoke_token(store: &Store, clock: &dyn Clock, user_id: &str, which: &str
     let now_ms = clock.now().unix_ms;
     let mut tokens = store.grants(user_id)?;
     tokens.retain(|grant| grant.client_id.is_none());
-    let is_it = |grant: &&Grant| grant.id == which || (grant.name == which && grant.ended(now_ms).is_none());
-    let revoked = match tokens.iter().find(is_it) {
+    let holds = |grant: &&Grant| grant.id == which || (grant.name == which && grant.ended(now_ms).is_none());
+    let named = || tokens.iter().find(|grant| grant.name == which);
+    let revoked = match tokens.iter().find(holds).or_else(named) {
         Some(grant) => revoke(store, clock, user_id, &grant.id)?,
+        None if store.grant(which)?.is_some() => return Err(GrantError::NotAToken(which.to_owned())),
         None => None,
     };
     revoked.ok_or_else(|| GrantError::NoToken(which.to_owned()))

@@ -1,9 +1,10 @@
 //! `headcount config check` and `headcount config print`.
 
 use super::{ERROR, printer};
-use crate::config::{Config, Environment, LoadError, Loaded, load};
+use crate::config::{Config, EVERYBODY, Environment, LoadError, Loaded, load};
 use crate::judge::Outcome;
 use crate::observe::roster::{FileSource, Source as _};
+use crate::observe::sessions::is_user;
 use crate::report::clean;
 use crate::setup::Setup;
 use serde::Serialize;
@@ -37,6 +38,8 @@ struct Checked {
     ok: bool,
     file: Option<PathBuf>,
     problems: Vec<String>,
+    /// What may be meant so, and is more likely a slip.
+    warnings: Vec<String>,
 }
 
 /// What `config print` shows.
@@ -59,18 +62,26 @@ pub fn run(file: Option<&Path>, command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
-    let (file, problems) = match Setup::new(file).map_err(|error| error.downcast::<LoadError>()) {
-        Ok(setup) => (setup.loaded.file.clone(), problems(&setup)?),
-        Err(Ok(LoadError::Invalid(problems))) => (None, problems.0.iter().map(|p| plain(&p.to_string())).collect()),
+    let (file, problems, warnings) = match Setup::new(file).map_err(|error| error.downcast::<LoadError>()) {
+        Ok(setup) => (setup.loaded.file.clone(), problems(&setup)?, strangers(&setup.loaded)),
+        Err(Ok(LoadError::Invalid(problems))) => {
+            (None, problems.0.iter().map(|p| plain(&p.to_string())).collect(), Vec::new())
+        }
         Err(Ok(unreadable)) => return Err(unreadable.into()),
         Err(Err(other)) => return Err(other),
     };
     let ok = problems.is_empty();
     if json {
-        printer::json(&Checked { schema: "headcount.config-check/1", ok, file, problems })?;
-    } else if !ok {
+        printer::json(&Checked { schema: "headcount.config-check/1", ok, file, problems, warnings })?;
+        return Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(ERROR) });
+    }
+    for warning in warnings {
+        anstream::eprintln!("warning: {warning}");
+    }
+    if !ok {
         anyhow::bail!(problems.join("\n"));
-    } else if let Some(file) = file {
+    }
+    if let Some(file) = file {
         printer::line(&format!(
             "{} is sound, and so are the policies and rosters that it names",
             clean(&file.display().to_string())
@@ -78,7 +89,29 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         printer::line("there is no configuration file; all settings are defaults or from the environment")?;
     }
-    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(ERROR) })
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where users are named that this machine does not know. Who comes by another authorization server may be one of them: then it is
+/// said there alone.
+fn strangers(loaded: &Loaded) -> Vec<String> {
+    let config = &loaded.config;
+    let issuers = config.auth.issuers.iter().enumerate();
+    let mapped = issuers
+        .flat_map(|(n, issuer)| issuer.users.values().map(move |user| (format!("auth.issuer[{n}].users"), user)));
+    let mapped: Vec<(String, &String)> = mapped.collect();
+    let accesses = config.access.iter().enumerate();
+    let named = accesses.flat_map(|(n, access)| {
+        let user = access.user.iter().map(move |user| (format!("access[{n}].user"), user));
+        user.chain(access.sees.iter().map(move |user| (format!("access[{n}].sees"), user)))
+    });
+    let named = named.filter(|(_, user)| *user != EVERYBODY && mapped.iter().all(|(_, known)| known != user));
+    let all = mapped.iter().cloned().chain(named);
+    let unknown = all.filter(|(_, user)| is_user(user) == Some(false));
+    let said = unknown.map(|(key, user)| {
+        format!("{}: {key}: this machine knows no user {:?}", clean(&loaded.origins.of(&key).to_string()), clean(user))
+    });
+    said.collect()
 }
 
 /// A problem's lines without what would reach the terminal. Word by word, because they may be longer than a text of an agent's.

@@ -108,7 +108,8 @@ fn sources(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
         })
         .collect();
     let agents: usize = snapshots.iter().map(|s| s.agents.len()).sum();
-    let detail = format!("{agents} in {} sessions", snapshots.len());
+    let many = if snapshots.len() == 1 { "" } else { "s" };
+    let detail = format!("{agents} in {} session{many}", snapshots.len());
     findings.push(Finding { part: "agents", name: "seen now".into(), works: true, detail });
     let read = observer.readers().scope().into_iter();
     let read = read.map(|(what, kinds)| format!("{what} of {}", kinds.into_iter().collect::<Vec<_>>().join(", ")));

@@ -1,11 +1,12 @@
 //! `headcount grants`.
 
 use super::printer;
-use super::table::{header, plain, short, unbroken};
+use super::table::{header, kept, plain, short, unbroken};
 use crate::auth::oauth::{self, RequestRow};
 use crate::auth::{self, GrantRow, GrantState, Grants};
 use crate::report::time;
 use crate::setup::Setup;
+use crate::store::Whose;
 use comfy_table::Cell;
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Lists who may use your servers, whatever way that was granted
+    /// Lists who may use your servers, whatever way that was granted, and whoever it was granted to
     List(ListArgs),
     /// Lists the clients that ask for access and wait for your consent, with the code for each
     Requests(RequestsArgs),
@@ -69,12 +70,14 @@ const LOOK: Duration = Duration::from_millis(500);
 
 pub fn run(setup: &Setup, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::List(args) => list(setup, args, |_| true),
+        Command::List(args) => list(setup, args, Whose::Everybody, |_| true),
         Command::Requests(args) => requests(setup, args),
         Command::Revoke { id } => {
-            let revoked = auth::revoke(&setup.store, &*setup.clock, &setup.user, id)?;
-            let grant = revoked
-                .ok_or_else(|| anyhow::anyhow!("you have no grant of this id; `headcount grants list` shows them"))?;
+            // Who owns the state directory may end whatever lets somebody into a server of it.
+            let revoked = auth::revoke(&setup.store, &*setup.clock, Whose::Everybody, id)?;
+            let grant = revoked.ok_or_else(|| {
+                anyhow::anyhow!("there is no grant of this id; `headcount grants list --all` shows all")
+            })?;
             printer::line(&format!("revoked: {}", grant.id))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -82,8 +85,13 @@ pub fn run(setup: &Setup, command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Lists those of the grants that are `wanted`.
-pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) -> anyhow::Result<ExitCode> {
-    let mut found = auth::list(&setup.store, &*setup.clock, &setup.user, args.all)?;
+pub fn list(
+    setup: &Setup,
+    args: &ListArgs,
+    whose: Whose<'_>,
+    wanted: impl Fn(&GrantRow) -> bool,
+) -> anyhow::Result<ExitCode> {
+    let mut found = auth::list(&setup.store, &*setup.clock, whose, args.all)?;
     found.grants.retain(wanted);
     if args.json {
         printer::json(&found)?;
@@ -94,7 +102,7 @@ pub fn list(setup: &Setup, args: &ListArgs, wanted: impl Fn(&GrantRow) -> bool) 
             "There is none; --all shows those that have ended."
         })?;
     } else {
-        printer::line(&table(&found, &time(setup.clock.now().unix_ms)))?;
+        printer::line(&table(&found, &setup.user, &time(setup.clock.now().unix_ms)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -133,6 +141,7 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
     } else if found.requests.is_empty() {
         printer::line("Nobody waits for your consent.")?;
     } else {
+        let now = time(setup.clock.now().unix_ms);
         let mut table = plain();
         table.set_header(header(&["REQUEST", "CODE", "CLIENT", "ANSWER GOES TO", "SCOPES", "UNTIL"]));
         for asked in &found.requests {
@@ -142,7 +151,7 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
                 Cell::new(asked.client_name.as_deref().unwrap_or(&asked.client_id)),
                 Cell::new(&asked.redirect_host),
                 Cell::new(asked.scopes.join(" ")),
-                Cell::new(&asked.expires_at),
+                Cell::new(short(&asked.expires_at, &now)),
             ]);
         }
         printer::line(&table.to_string())?;
@@ -159,20 +168,24 @@ pub fn sentence(asked: &RequestRow) -> String {
     format!("{}: {name}{of} (answers go to {host}) asks for {scopes}; type {} to consent", asked.request, asked.code)
 }
 
-/// The grants, a line each.
-fn table(grants: &Grants, now: &str) -> String {
+/// The grants, a line each; whose they are where not all are this user's.
+fn table(grants: &Grants, user: &str, now: &str) -> String {
+    let others = grants.grants.iter().any(|grant| grant.user_id != user);
+    let shown = [true, others, true, true, true, true];
     let mut table = plain();
-    table.set_header(header(&["NAME", "HOLDS", "SCOPES", "LAST USED", "ID"]));
+    table.set_header(kept(header(&["NAME", "USER", "HOLDS", "SCOPES", "LAST USED", "ID"]), &shown));
     for grant in &grants.grants {
-        table.add_row(vec![
+        let cells = vec![
             Cell::new(&grant.name),
+            Cell::new(&grant.user_id),
             Cell::new(holds(grant, now)),
-            Cell::new(grant.scopes.join("\n")),
+            Cell::new(grant.scopes.join(" ")),
             Cell::new(grant.last_used_at.as_deref().map_or_else(|| "never".to_owned(), |at| short(at, now))),
             Cell::new(&grant.id),
-        ]);
+        ];
+        table.add_row(kept(cells, &shown));
     }
-    unbroken(&mut table, &[2, 4]);
+    unbroken(&mut table, &[if others { 5 } else { 4 }]);
     table.to_string()
 }
 

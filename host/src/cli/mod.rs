@@ -42,7 +42,8 @@ pub const USAGE: u8 = 64;
     name = "headcount",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 all is well; 1 something is degraded or worse, or nothing is known; 2 error; 64 wrong usage.\n\
+    after_help = "Exit codes: 0 all is well, or done; 1 not so: something is degraded or worse or not known, nobody came \
+                  (wait), a tool has failed (upstream call); 2 error; 64 wrong usage. --help of a command says what it has of its own.\n\
                   Results go to stdout, everything else to stderr. RUST_LOG=headcount=debug says more."
 )]
 struct Cli {

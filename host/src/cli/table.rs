@@ -376,6 +376,11 @@ pub fn short(time: &str, now: &str) -> String {
     }
 }
 
+/// The cells of those columns that are shown.
+pub fn kept(cells: Vec<Cell>, shown: &[bool]) -> impl Iterator<Item = Cell> {
+    cells.into_iter().zip(shown).filter(|(_, shown)| **shown).map(|(cell, _)| cell)
+}
+
 /// The names of columns.
 pub fn header(names: &[&str]) -> Vec<Cell> {
     names.iter().map(|name| Cell::new(name).add_attribute(Attribute::Dim)).collect()

@@ -4,6 +4,7 @@ use super::grants::{self, ListArgs};
 use super::printer;
 use crate::auth::{self, NewToken, Scope};
 use crate::setup::Setup;
+use crate::store::Whose;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,7 +26,8 @@ pub enum Command {
 pub struct CreateArgs {
     /// What to call it
     name: String,
-    /// What it permits; may be given several times: status:read, roster:write, clients:read, grants:revoke, metrics:read
+    /// What it permits; may be given several times: status:read sees sessions, roster:write registers agents, clients:read sees
+    /// who is connected, grants:revoke sees grants and revokes them, metrics:read reads what the server counts
     #[arg(long = "scope", value_name = "SCOPE", default_value = Scope::StatusRead.as_str())]
     scopes: Vec<Scope>,
     /// For how long it holds, as in 30d or 12h, or never
@@ -56,7 +58,7 @@ fn lifetime(text: &str) -> Result<Lifetime, &'static str> {
 pub fn run(setup: &Setup, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Create(args) => create(setup, args),
-        Command::List(args) => grants::list(setup, &args, |grant| grant.client_id.is_none()),
+        Command::List(args) => grants::list(setup, &args, Whose::User(&setup.user), |grant| grant.client_id.is_none()),
         Command::Revoke { which } => {
             let grant = auth::revoke_token(&setup.store, &*setup.clock, &setup.user, &which)?;
             printer::line(&format!("revoked: {} ({})", grant.name, grant.id))?;

@@ -33,7 +33,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Lists the tools of a server that may be called
+    /// Lists the tools of a server that may be called; CHANGES is what each says of itself: `nothing`; `once`, as calling it
+    /// again changes nothing more; else it `may`, each time
     Tools {
         #[command(flatten)]
         server: ServerArgs,

@@ -247,7 +247,7 @@ mod tests {
 
     /// What others see.
     fn seen(state: &Path) -> Vec<Client> {
-        let wanted = Wanted { user_id: "ada", id: None, which: Which::All, now_ms: 0, limit: 100, after: None };
+        let wanted = Wanted { whose: "ada".into(), id: None, which: Which::All, now_ms: 0, limit: 100, after: None };
         Store::at(state).clients(wanted, &lease::living(state).unwrap()).unwrap().clients
     }
 

@@ -3,7 +3,7 @@
 use super::view::{ClientRow, Clients, clients};
 use crate::clock::Clock;
 use crate::store::clients::{Cursor, Wanted, Which};
-use crate::store::{Store, StoreError, lease};
+use crate::store::{Store, StoreError, Whose, lease};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -52,15 +52,15 @@ pub enum ListError {
     Store(#[from] StoreError),
 }
 
-/// The clients of a user, from the database and the leases of the state directory `state`.
+/// The clients of those who are meant, from the database and the leases of the state directory `state`.
 ///
 /// # Errors
 /// What was asked for makes no sense, or nothing can be read.
-pub fn list(
+pub fn list<'w>(
     store: &Store,
     state: &Path,
     clock: &dyn Clock,
-    user_id: &str,
+    whose: impl Into<Whose<'w>>,
     asked: &Asked,
 ) -> Result<Clients, ListError> {
     if !(1..=MAX_LIMIT).contains(&asked.limit) {
@@ -76,7 +76,8 @@ pub fn list(
         State::All => Which::All,
     };
     let now_ms = clock.now().unix_ms;
-    let wanted = Wanted { user_id, id: None, which, now_ms, limit: asked.limit, after: after.as_ref() };
+    let whose = whose.into();
+    let wanted = Wanted { whose, id: None, which, now_ms, limit: asked.limit, after: after.as_ref() };
     Ok(clients(&store.clients(wanted, &lease::living(state)?)?))
 }
 
@@ -104,7 +105,13 @@ pub fn one(
     user_id: &str,
     id: &str,
 ) -> Result<Option<ClientRow>, ListError> {
-    let wanted =
-        Wanted { user_id, id: Some(id), which: Which::All, now_ms: clock.now().unix_ms, limit: 1, after: None };
+    let wanted = Wanted {
+        whose: user_id.into(),
+        id: Some(id),
+        which: Which::All,
+        now_ms: clock.now().unix_ms,
+        limit: 1,
+        after: None,
+    };
     Ok(clients(&store.clients(wanted, &lease::living(state)?)?).sessions.pop())
 }

@@ -1,10 +1,14 @@
 //! Who may see sessions of others.
 
+use super::problem::{Origins, Problem, entry, item};
+use super::types::Config;
+use super::words::quoted;
+use crate::names::https_url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What in [`Access::sees`] stands for everybody.
-const EVERYBODY: &str = "*";
+pub const EVERYBODY: &str = "*";
 
 /// Lets somebody who comes over HTTP see sessions of others beside those of its own user. It applies to whom all that it names
 /// is true of.
@@ -18,7 +22,7 @@ pub struct Access {
     pub user: Option<String>,
     /// The id of its grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
+    #[schemars(extend("format" = "grant-id"))]
     pub grant: Option<String>,
     /// The id of its OAuth client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,4 +44,21 @@ impl Access {
     pub fn sees_all(&self) -> bool {
         self.sees.iter().any(|user| user == EVERYBODY)
     }
+}
+
+/// What is wrong with who may see what, beyond what the schema says: an id that no client can have. Other authorization servers
+/// call theirs as they like.
+pub(super) fn problems(config: &Config, origins: &Origins) -> Vec<Problem> {
+    let is_id = |id: &str| {
+        let digits = id.strip_prefix("hci_").unwrap_or_default();
+        let is_registered = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_registered || https_url(id).is_ok() || !config.auth.issuers.is_empty()
+    };
+    let clients = config.access.iter().map(|access| access.client.as_deref()).enumerate();
+    let wrong = clients.filter_map(|(n, id)| Some((n, id.filter(|id| !is_id(id))?)));
+    let problem = |(n, id): (usize, &str)| {
+        let wanted = "wanted the id of a client, hci_ and hexadecimal digits or an https URL, as `headcount grants list --json` shows it";
+        origins.problem(&entry(&item("access", n), "client"), format!("{wanted}, found {}", quoted(id)))
+    };
+    wrong.map(problem).collect()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 ///
 /// Of JSON Schema it knows `$ref`, `type`, `properties`, `additionalProperties`, `required`, `items`, `oneOf`, `anyOf`,
 /// `const`, `enum`, `minimum`, `maximum`, `minLength`, `maxLength`, `pattern`, `minItems`, `maxItems`, `uniqueItems` and the
-/// formats `regex`, `glob`, `sha256`, `https`, `https-or-file`, `span` (a length of time) and `size` (of memory). Six keywords are ours, each put on a field by
+/// formats `regex`, `glob`, `sha256`, `grant-id`, `https`, `https-or-file`, `span` (a length of time) and `size` (of memory). Six keywords are ours, each put on a field by
 /// `#[schemars(extend("…" = …))]`:
 /// - `x-least` and `x-most`: the bounds of a span or size, as text;
 /// - `x-not-below`: the name of a sibling span that this one must reach;

@@ -1,5 +1,6 @@
 //! Puts the layers together: defaults, the file, the environment, the command line's flags; each wins over those before it.
 
+use super::access;
 use super::auth::Issuer;
 use super::environment::{CONFIG, Environment, absolute, config_dir};
 use super::layers::{Flag, defaults};
@@ -64,7 +65,8 @@ pub fn load(environment: &Environment, file: Option<&Path>, flags: &[Flag]) -> R
     document.overlay_flags(schema.as_value(), flags);
     let checked = typed::<Config>(document)?;
     let mut config = checked.value;
-    let problems = upstreams::problems(&config.upstreams, &checked.origins);
+    let mut problems = upstreams::problems(&config.upstreams, &checked.origins);
+    problems.extend(access::problems(&config, &checked.origins));
     if !problems.is_empty() {
         return Err(Problems(problems).into());
     }

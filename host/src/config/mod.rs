@@ -24,7 +24,7 @@ mod types;
 mod upstreams;
 mod words;
 
-pub use access::Access;
+pub use access::{Access, EVERYBODY};
 pub use auth::{Auth, Issuer, SigningAlgorithm};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;

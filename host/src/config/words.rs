@@ -100,6 +100,12 @@ pub(super) fn text_fault(schema: &Value, text: &str) -> Option<String> {
             let wanted = "wanted a SHA-256 of 64 hexadecimal digits, as `headcount policy check FILE` prints it";
             (!is_one).then(|| format!("{wanted}, found {}", quoted(text)))
         }
+        Some("grant-id") => {
+            let digits = text.strip_prefix("grt_").unwrap_or_default();
+            let is_one = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let wanted = "wanted the id of a grant, grt_ and hexadecimal digits, as `headcount grants list` shows it";
+            (!is_one).then(|| format!("{wanted}, found {}", quoted(text)))
+        }
         Some("https-or-file") if !is_url(text) => None,
         Some("https" | "https-or-file") => {
             // What was found may hold a password.

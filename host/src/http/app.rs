@@ -3,7 +3,7 @@
 use super::auth::{admitted, meant_for_us, not_permitted};
 use super::connection::Connections;
 use super::cors;
-use super::doors::Doors;
+use super::doors::{At, Doors};
 use super::oauth::{self, OAuth};
 use super::problem::Problem;
 use super::rest;
@@ -19,6 +19,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use std::error::Error;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -61,8 +62,7 @@ impl App {
         connections: Arc<Connections>,
     ) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let bound = doors.address.filter(|address| !address.ip().is_unspecified()).map(|a| a.ip().to_string());
-        let hosts = own.into_iter().chain(bound).chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
+        let hosts = own.into_iter().chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
         Self {
             service: Arc::clone(endpoint.service()),
             endpoint,
@@ -77,10 +77,11 @@ impl App {
         }
     }
 
-    /// Whether a request for this host is for this server, whatever its port.
-    pub fn is_ours(&self, host: &str) -> bool {
+    /// Whether a request for this host, which has come in at this address, is for this server, whatever its port.
+    pub fn is_ours(&self, host: &str, at: At) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        self.hosts.contains(&host)
+        let address = host.parse::<IpAddr>().ok();
+        self.hosts.contains(&host) || (address.is_some() && address == at.0)
     }
 
     /// Whether clients can find out who gives access.

@@ -3,6 +3,7 @@
 
 use super::app::App;
 use super::cors::{self, is_preflight, preflight};
+use super::doors::At;
 use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
@@ -49,7 +50,8 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
     if [&host, meant].iter().any(|named| named.as_str().contains('@')) {
         return Err(bad("a Host has no user"));
     }
-    if !app.is_ours(host.host()) || !app.is_ours(meant.host()) {
+    let at = request.extensions().get::<At>().copied().unwrap_or_default();
+    if !app.is_ours(host.host(), at) || !app.is_ours(meant.host(), at) {
         return Err(refused("this server is not reached by this Host; see --allow-host").because("host"));
     }
     let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
@@ -138,6 +140,7 @@ fn refusal(denied: Denied, needed: &Scopes) -> Problem {
         Denied::Missing => "no_token",
         Denied::Invalid | Denied::Refused(_) | Denied::Elsewhere => "invalid_token",
         Denied::Stranger => "stranger",
+        Denied::Scopeless => "scope",
         Denied::Expired => "expired",
         Denied::Revoked => "revoked",
         Denied::Unavailable(_) => "cannot_tell",
@@ -148,6 +151,12 @@ fn refusal(denied: Denied, needed: &Scopes) -> Problem {
             let detail = "whether the token holds cannot be told now; the server's log says why";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
                 .again_after(Duration::from_secs(1))
+                .because(reason);
+        }
+        Denied::Scopeless => {
+            let challenge = insufficient(&Scopes::from_iter([Scope::StatusRead]));
+            return Problem::new(StatusCode::FORBIDDEN, denied.to_string())
+                .with(header::WWW_AUTHENTICATE, &challenge)
                 .because(reason);
         }
         Denied::Stranger => return Problem::new(StatusCode::FORBIDDEN, denied.to_string()).because(reason),
@@ -168,11 +177,16 @@ fn refusal(denied: Denied, needed: &Scopes) -> Problem {
 /// too: what it has already is not to be lost.
 pub(super) fn not_permitted(principal: &Principal, needed: Scope) -> Problem {
     let scopes: Scopes = principal.scopes.iter().chain([needed]).collect();
-    let challenge = format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scopes}""#);
+    let challenge = insufficient(&scopes);
     let needed = needed.as_str();
     Problem::new(StatusCode::FORBIDDEN, format!("the token does not permit this: it needs the scope {needed}"))
         .with(header::WWW_AUTHENTICATE, &challenge)
         .because("scope")
+}
+
+/// Asks for a token that permits this (RFC 6750, section 3.1).
+fn insufficient(scopes: &Scopes) -> String {
+    format!(r#"Bearer realm="headcount", error="insufficient_scope", scope="{scopes}""#)
 }
 
 #[cfg(test)]

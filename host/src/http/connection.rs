@@ -1,9 +1,12 @@
 //! Connections: how many, how long each may take, and their end.
 
+use super::doors::At;
 use super::patient::Patient;
 use super::workers::Team;
 use crate::figures::Count;
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -77,6 +80,7 @@ impl Connections {
 /// many is closed at once: who does not get through a handshake has a place, too.
 pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     opening: impl Future<Output = io::Result<S>> + Send + 'static,
+    at: At,
     app: Router,
     connections: &Arc<Connections>,
 ) {
@@ -92,7 +96,7 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             () = ending.cancelled() => return,
         };
         match opened {
-            Ok(stream) => answer(stream, app, ending).await,
+            Ok(stream) => answer(stream, at, app, ending).await,
             Err(error) => tracing::debug!("a connection was not opened: {error}"),
         }
     });
@@ -109,13 +113,14 @@ pub(super) fn patient<S>(stream: S) -> Patient<S> {
 }
 
 /// Answers requests until there are no more.
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, app: Router, ending: CancellationToken) {
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, at: At, app: Router, ending: CancellationToken) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_header_size(MAX_HEAD).max_buf_size(MAX_WAITING);
     let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
     let first = asked.clone();
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         first.cancel();
+        request.extensions_mut().insert(at);
         app.call(request)
     });
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use axum::{Extension, Router};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +107,11 @@ pub(super) async fn open(doors: &Doors, clock: &Arc<dyn Clock>) -> Result<Vec<Li
 async fn open_socket(path: &Path) -> io::Result<Listener> {
     use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
     // What a server has left that was killed; nothing else is taken away.
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    let found = std::fs::symlink_metadata(path);
+    let is_socket = found.as_ref().is_ok_and(|found| found.file_type().is_socket());
+    if found.is_ok() && !is_socket {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file already, which is no socket"));
+    }
     if is_socket && UnixStream::connect(path).await.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
         std::fs::remove_file(path)?;
     }
@@ -141,26 +145,35 @@ pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Con
 async fn come(listener: &Listener, app: &Router, connections: &Arc<Connections>) -> io::Result<()> {
     match listener {
         Listener::Tcp(listener, _) => {
-            let came = next(listener).await?;
-            serve(plain(|| TcpStream::from_std(came)), app.clone(), connections);
+            let (came, at) = next(listener).await?;
+            serve(plain(|| TcpStream::from_std(came)), at, app.clone(), connections);
         }
-        Listener::Tls(listener, tls) => serve(tls.shake_hands(next(listener).await?), app.clone(), connections),
+        Listener::Tls(listener, tls) => {
+            let (came, at) = next(listener).await?;
+            serve(tls.shake_hands(came), at, app.clone(), connections);
+        }
         #[cfg(unix)]
         Listener::Unix(listener, _) => {
             let came = listener.accept().await?.0.into_std()?;
-            serve(plain(|| UnixStream::from_std(came)), app.clone(), connections);
+            serve(plain(|| UnixStream::from_std(came)), At::default(), app.clone(), connections);
         }
     }
     Ok(())
 }
 
 /// The next who comes, for whichever thread is to see to it.
-async fn next(listener: &TcpListener) -> io::Result<std::net::TcpStream> {
+async fn next(listener: &TcpListener) -> io::Result<(std::net::TcpStream, At)> {
     let (stream, _) = listener.accept().await?;
     // Without it each small answer waits 40 ms for the client's word that it has the one before.
     stream.set_nodelay(true)?;
-    stream.into_std()
+    let at = At(Some(stream.local_addr()?.ip().to_canonical()));
+    Ok((stream.into_std()?, at))
 }
+
+/// The address of this machine at which a connection has come in, as an extension of its requests. It may be named as `Host`:
+/// no page that another machine has sent can be called by it, as it could by a name.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct At(pub Option<IpAddr>);
 
 impl Listener {
     fn scheme(&self) -> Scheme {
@@ -183,8 +196,18 @@ impl fmt::Display for Listener {
             Self::Unix(_, socket) => return write!(to, "unix:{}", socket.0.display()),
         };
         match listener.local_addr() {
-            Ok(address) => write!(to, "{spoken}://{address}"),
+            Ok(address) => write!(to, "{spoken}://{}", reachable(address)),
             Err(error) => write!(to, "an address that cannot be told: {error}"),
         }
     }
+}
+
+/// An address by which this machine reaches what listens at `address`: all addresses together are none.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }

@@ -43,7 +43,7 @@ const END: Duration = Duration::from_secs(2);
 /// What the person who has started the server is told.
 pub struct Tell {
     /// What is listened on.
-    pub opened: fn(&str),
+    pub opened: Box<dyn Fn(&str)>,
     /// That somebody asks for access, with the code that consents to it: for a terminal alone.
     pub asked: Box<dyn Fn(&RequestRow) + Send + Sync>,
 }

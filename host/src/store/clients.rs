@@ -1,7 +1,7 @@
 //! The ledger of MCP clients on disk: a row for each, and how often it has called what.
 
 use super::grants::{GrantEnd, ended};
-use super::{Store, StoreError};
+use super::{Store, StoreError, Whose};
 use rusqlite::{Connection, Row, named_params, params, params_from_iter, types::Value};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -120,7 +120,7 @@ pub enum Which {
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// Whose clients.
-    pub user_id: &'a str,
+    pub whose: Whose<'a>,
     /// Only this one, by its id.
     pub id: Option<&'a str>,
     /// Which of them.
@@ -276,10 +276,11 @@ fn touch(connection: &Connection, id: &str, activity: &Activity) -> rusqlite::Re
 
 /// The clients of a page, and one more where there is one.
 fn select(connection: &Connection, wanted: Wanted<'_>, living: &HashSet<String>) -> rusqlite::Result<Vec<Client>> {
-    let mut sql = "SELECT client.*, expires_at_ms, revoked_at_ms FROM client LEFT JOIN grant ON grant.id = grant_id
-        WHERE client.user_id = ?"
-        .to_owned();
-    let mut values = vec![Value::from(wanted.user_id.to_owned())];
+    let mut sql = format!(
+        "SELECT client.*, expires_at_ms, revoked_at_ms FROM client LEFT JOIN grant ON grant.id = grant_id WHERE {}",
+        wanted.whose.is_in("client.user_id", "?")
+    );
+    let mut values = vec![Value::from(wanted.whose.user().map(str::to_owned))];
     if let Some(id) = wanted.id {
         sql += " AND client.id = ?";
         values.push(Value::from(id.to_owned()));

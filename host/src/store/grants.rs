@@ -1,6 +1,6 @@
 //! Grants on disk, and the tokens that show them. Of a token only its digest is kept.
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, Whose};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use std::collections::{BTreeSet, HashSet};
 
@@ -121,27 +121,37 @@ impl Store {
         })
     }
 
-    /// Revokes a grant of this user's. That is on the disk then, and what was revoked before stays so. Returns the grant;
-    /// `None`: the user has none of this id.
+    /// Revokes a grant, if it is one of those that are meant. That is on the disk then, and what was revoked before stays so.
+    /// Returns the grant; `None`: there is none of this id among them.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn revoke_grant(&self, user_id: &str, id: &str, now_ms: u64) -> Result<Option<Grant>, StoreError> {
+    pub fn revoke_grant<'w>(
+        &self,
+        whose: impl Into<Whose<'w>>,
+        id: &str,
+        now_ms: u64,
+    ) -> Result<Option<Grant>, StoreError> {
+        let whose = whose.into();
         self.write_durably(|connection| {
-            let sql = "UPDATE grant SET revoked_at_ms = coalesce(revoked_at_ms, ?3) WHERE user_id = ?1 AND id = ?2
-                RETURNING *";
-            connection.query_row(sql, params![user_id, id, now_ms.cast_signed()], from_row).optional()
+            let sql = format!(
+                "UPDATE grant SET revoked_at_ms = coalesce(revoked_at_ms, ?3) WHERE {} AND id = ?2 RETURNING *",
+                whose.is_in("user_id", "?1")
+            );
+            connection.query_row(&sql, params![whose.user(), id, now_ms.cast_signed()], from_row).optional()
         })
     }
 
-    /// The grants of a user, the newest first.
+    /// The grants of those who are meant, the newest first.
     ///
     /// # Errors
     /// When the database cannot be read. Where there is none yet, there are no grants.
-    pub fn grants(&self, user_id: &str) -> Result<Vec<Grant>, StoreError> {
+    pub fn grants<'w>(&self, whose: impl Into<Whose<'w>>) -> Result<Vec<Grant>, StoreError> {
+        let whose = whose.into();
         let found = self.decide(|connection| {
-            let sql = "SELECT * FROM grant WHERE user_id = ?1 ORDER BY created_at_ms DESC, id DESC";
-            connection.prepare_cached(sql)?.query_map([user_id], from_row)?.collect()
+            let mine = whose.is_in("user_id", "?1");
+            let sql = format!("SELECT * FROM grant WHERE {mine} ORDER BY created_at_ms DESC, id DESC");
+            connection.prepare_cached(&sql)?.query_map([whose.user()], from_row)?.collect()
         })?;
         Ok(found.unwrap_or_default())
     }
@@ -150,11 +160,15 @@ impl Store {
     ///
     /// # Errors
     /// When the database cannot be read. Where there is none yet, there are no grants.
-    pub fn living_grants(&self, user_id: &str, now_ms: u64) -> Result<Vec<Grant>, StoreError> {
+    pub fn living_grants<'w>(&self, whose: impl Into<Whose<'w>>, now_ms: u64) -> Result<Vec<Grant>, StoreError> {
+        let whose = whose.into();
         let found = self.decide(|connection| {
-            let sql = "SELECT * FROM grant WHERE user_id = ?1 AND revoked_at_ms IS NULL
-                AND (expires_at_ms IS NULL OR expires_at_ms > ?2) ORDER BY created_at_ms DESC, id DESC";
-            connection.prepare_cached(sql)?.query_map(params![user_id, now_ms.cast_signed()], from_row)?.collect()
+            let sql = format!(
+                "SELECT * FROM grant WHERE {} AND revoked_at_ms IS NULL
+                AND (expires_at_ms IS NULL OR expires_at_ms > ?2) ORDER BY created_at_ms DESC, id DESC",
+                whose.is_in("user_id", "?1")
+            );
+            connection.prepare_cached(&sql)?.query_map(params![whose.user(), now_ms.cast_signed()], from_row)?.collect()
         })?;
         Ok(found.unwrap_or_default())
     }

@@ -21,6 +21,46 @@ pub use database::{Store, StoreError};
 
 use std::fs::OpenOptions;
 
+/// Whose grants or clients are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// Those of one user.
+    User(&'a str),
+    /// All: for who owns the database.
+    Everybody,
+}
+
+impl<'a> From<&'a str> for Whose<'a> {
+    fn from(user_id: &'a str) -> Self {
+        Self::User(user_id)
+    }
+}
+
+impl<'a> From<&'a String> for Whose<'a> {
+    fn from(user_id: &'a String) -> Self {
+        Self::User(user_id)
+    }
+}
+
+impl<'a> Whose<'a> {
+    /// The user, if one is meant.
+    fn user(self) -> Option<&'a str> {
+        match self {
+            Self::User(user_id) => Some(user_id),
+            Self::Everybody => None,
+        }
+    }
+
+    /// That a column holds who is meant, in SQL, where `user` stands for the value of [`user`](Self::user). Two texts rather than
+    /// one with OR, for which no index would be used.
+    fn is_in(self, column: &str, user: &str) -> String {
+        match self {
+            Self::User(_) => format!("{column} = {user}"),
+            Self::Everybody => format!("{user} IS NULL"),
+        }
+    }
+}
+
 /// How a file is opened that only this user may read or write; made with mode 0600 where it is missing.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();

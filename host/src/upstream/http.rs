@@ -1,7 +1,7 @@
 //! A server over streamable HTTP: how its address, headers and token become a transport, and what its failures mean.
 
 use crate::config::{Environment, is_loopback};
-use crate::files::read_small_text;
+use crate::files::{is_open_to_all, read_small_text};
 use crate::text::clean;
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
@@ -47,6 +47,10 @@ impl TokenPlace {
                 Some(None) => return Err(format!("the token in {name} is not text")),
                 None => return Err(format!("{name}, which is to hold the token, is not set")),
             },
+            Self::File(file) if is_open_to_all(file) => {
+                let file = file.display();
+                return Err(format!("all users may read or write the token file {file}: chmod o= {file}"));
+            }
             Self::File(file) => read_small_text(file, TOKEN_MAX)
                 .map_err(|error| format!("the token file {}: {error}", file.display()))?,
         };
@@ -114,9 +118,13 @@ pub fn meaning(error: &DynamicTransportError) -> Meaning {
     type Of = StreamableHttpError<reqwest::Error>;
     match error.error.downcast_ref::<Of>() {
         Some(Of::SessionExpired) => Meaning::NotDelivered("the server knows this session no more".into()),
-        Some(Of::AuthRequired(_)) => Meaning::NotDelivered("the server wants other authorization (401)".into()),
-        Some(Of::InsufficientScope(_)) => {
-            Meaning::Refused { code: 403, message: "the authorization does not reach so far".into() }
+        Some(Of::AuthRequired(asked)) => {
+            let why = reason(&asked.www_authenticate_header);
+            Meaning::NotDelivered(format!("the server wants other authorization (401){why}"))
+        }
+        Some(Of::InsufficientScope(asked)) => {
+            let why = reason(&asked.www_authenticate_header);
+            Meaning::Refused { code: 403, message: format!("the authorization does not reach so far{why}") }
         }
         Some(Of::HttpStatus(status)) if status.status == StatusCode::TOO_MANY_REQUESTS.as_u16() => {
             Meaning::Refused { code: 429, message: "too many requests".into() }
@@ -132,6 +140,15 @@ pub fn meaning(error: &DynamicTransportError) -> Meaning {
     }
 }
 
+/// The reason that a challenge gives, and the scope that it asks for (RFC 6750, section 3), cleaned and cut.
+fn reason(challenge: &str) -> String {
+    let value = |name: &str| challenge.split_once(&format!("{name}=\""))?.1.split('"').next();
+    let description = value("error_description").map(str::to_owned);
+    let scope = value(" scope").map(|scope| format!("it asks for the scope {scope}"));
+    let said: Vec<_> = description.into_iter().chain(scope).map(|said| clean(&said)).collect();
+    if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) }
+}
+
 /// The innermost cause, in words.
 fn root(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
@@ -139,4 +156,19 @@ fn root(error: &(dyn Error + 'static)) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+
+    #[test]
+    fn a_challenge_says_why_and_what_for() {
+        let all =
+            r#"Bearer error="insufficient_scope", error_description="no\u{1b}[2J", scope="a b", resource_metadata="x""#;
+        assert_eq!(reason(all), r": no\u{1b}[2J; it asks for the scope a b");
+        assert_eq!(reason("Bearer error_description=\"was \u{1b}[2Jrevoked\""), ": was revoked");
+        assert_eq!(reason(r#"Bearer realm="headcount""#), "");
+        assert!(reason(&format!("Bearer error_description=\"{}\"", "x".repeat(9000))).chars().count() < 300);
+    }
 }

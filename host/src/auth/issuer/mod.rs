@@ -188,6 +188,10 @@ impl Issuer {
             None => "",
         };
         let scopes = claims.scopes();
+        // Nothing is granted by it, so that there is nothing to take up.
+        if scopes.iter().next().is_none() {
+            return Err(Denied::Scopeless);
+        }
         let grant = Grant {
             id: super::grants::id_of(&[&self.name, user_id, subject, client_id, named]),
             user_id: user_id.clone(),

@@ -152,7 +152,6 @@ async fn what_a_token_says_has_to_be_right() {
         json!({"nbf": NOON + 60, "iat": 1_800_000_059.5}),
         json!({"exp": u64::MAX}),
         json!({"scope": null, "scp": ["clients:read", 7, "status:read"]}),
-        json!({"scope": null}),
         json!({"client_id": null, "azp": "desk"}),
     ]
     .iter()
@@ -161,16 +160,14 @@ async fn what_a_token_says_has_to_be_right() {
         let admitted =
             door.admit(&door.token(claims.clone())).await.unwrap_or_else(|denied| panic!("{claims}: {denied}"));
         let scopes = admitted.principal.scopes.iter().count();
-        assert_eq!(
-            scopes,
-            match n {
-                4 => 2,
-                5 => 0,
-                _ => 1,
-            },
-            "{claims}"
-        );
+        assert_eq!(scopes, if n == 4 { 2 } else { 1 }, "{claims}");
     }
+    let before = door.grants();
+    for nothing in [json!({"scope": null, "client_id": "idle"}), json!({"scope": "openid", "client_id": "idle"})] {
+        let denied = door.admit(&door.token(nothing)).await.unwrap_err();
+        assert!(matches!(denied, Denied::Scopeless), "{denied}");
+    }
+    assert_eq!(door.grants(), before, "what permits nothing is no grant");
 }
 
 #[tokio::test]

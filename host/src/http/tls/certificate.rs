@@ -1,6 +1,6 @@
 //! A certificate and its key, as files have them (PEM, RFC 7468).
 
-use crate::files::{Stamp, read_small};
+use crate::files::{Stamp, is_open_to_all, read_small};
 use crate::report::time;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Files {
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
         let bytes = read(&self.key)?;
-        if is_open(&self.key) {
+        if is_open_to_all(&self.key) {
             return Err(TlsError::Open { file: self.key.clone() });
         }
         let wanted = "whole and unencrypted private key";
@@ -106,18 +106,6 @@ impl Files {
 
 fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
     read_small(file, LARGEST).map_err(|source| TlsError::Unreadable { file: file.to_owned(), source })
-}
-
-/// Whether all users may read a file, or put another key there. A group may: that is how services share one.
-#[cfg(unix)]
-fn is_open(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o006 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open(_: &Path) -> bool {
-    false
 }
 
 /// Why clients will not take a certificate at this time, where that is so.

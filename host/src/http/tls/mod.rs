@@ -95,7 +95,12 @@ impl Tls {
             match renewed {
                 Ok(Ok(false)) => {}
                 Ok(Ok(true)) => {
-                    tracing::info!("there is a new certificate");
+                    // Whoever has read that the old one stays is told of its end, too.
+                    if said.is_empty() {
+                        tracing::info!("there is a new certificate");
+                    } else {
+                        tracing::warn!("the new certificate is in use now");
+                    }
                     tell(Told::Reloaded);
                     said.clear();
                 }

@@ -5,7 +5,7 @@ mod places;
 mod repository;
 mod terminal;
 
-pub use owner::Owners;
+pub use owner::{Owners, is_user};
 pub use places::Places;
 pub use repository::top_folder;
 pub use terminal::terminal_of;

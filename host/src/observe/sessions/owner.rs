@@ -19,6 +19,22 @@ impl Owners {
     }
 }
 
+/// Whether this machine knows a user of this name, or number; `None`: it cannot be told.
+#[cfg(unix)]
+pub fn is_user(name: &str) -> Option<bool> {
+    // By its number is called whom nobody has given a name.
+    if name.parse::<u32>().is_ok() {
+        return Some(true);
+    }
+    nix::unistd::User::from_name(name).ok().map(|user| user.is_some())
+}
+
+/// Whether this machine knows a user of this name: not told on this system.
+#[cfg(not(unix))]
+pub fn is_user(_: &str) -> Option<bool> {
+    None
+}
+
 #[cfg(unix)]
 fn look_up(uid: u32) -> Option<String> {
     nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|user| user.name)

@@ -36,7 +36,7 @@ fn store(dir: &tempfile::TempDir, clients: &[Client]) -> Store {
 }
 
 fn wanted(which: Which) -> Wanted<'static> {
-    Wanted { user_id: "ada", id: None, which, now_ms: 1000, limit: 100, after: None }
+    Wanted { whose: "ada".into(), id: None, which, now_ms: 1000, limit: 100, after: None }
 }
 
 fn ids(page: &Page) -> Vec<&str> {

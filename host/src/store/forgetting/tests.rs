@@ -52,7 +52,7 @@ fn grant(store: &Store, id: &str, expires_at_ms: Option<u64>, is_others: bool) {
 }
 
 fn clients(store: &Store, living: &HashSet<String>) -> Vec<(String, Option<EndReason>)> {
-    let wanted = Wanted { user_id: "ada", id: None, which: Which::All, now_ms: 1000, limit: 100, after: None };
+    let wanted = Wanted { whose: "ada".into(), id: None, which: Which::All, now_ms: 1000, limit: 100, after: None };
     let found = store.clients(wanted, living).unwrap().clients;
     found.into_iter().map(|client| (client.id, client.ended.map(|end| end.reason))).collect()
 }

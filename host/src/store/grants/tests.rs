@@ -40,6 +40,13 @@ fn a_grant_is_found_by_its_token_and_nothing_else() {
     other.revoke_grant("ada", "grt_1", 150).unwrap();
     assert_eq!(other.living_grants("ada", 199).unwrap().len(), 1);
     assert_eq!(other.grants("bob").unwrap(), []);
+    store.add_grant(&Grant { user_id: "bob".into(), ..grant("grt_3", "one") }, &digest(3)).unwrap();
+    let ids = |grants: Vec<Grant>| grants.into_iter().map(|grant| grant.id).collect::<Vec<_>>();
+    assert_eq!(ids(other.grants("bob").unwrap()), ["grt_3"]);
+    assert_eq!(ids(other.grants(Whose::Everybody).unwrap()), ["grt_3", "grt_2", "grt_1"]);
+    assert_eq!(ids(other.living_grants(Whose::Everybody, 199).unwrap()), ["grt_3", "grt_2"]);
+    assert!(other.revoke_grant(Whose::Everybody, "grt_3", 150).unwrap().is_some());
+    assert_eq!(ids(other.living_grants(Whose::Everybody, 199).unwrap()), ["grt_2"]);
 }
 
 #[test]
@@ -133,7 +140,7 @@ fn a_client_ends_with_its_grant() {
         store.record_client(&client(id, grant)).unwrap();
     }
     let seen = |which, now_ms| {
-        let wanted = Wanted { user_id: "ada", id: None, which, now_ms, limit: 100, after: None };
+        let wanted = Wanted { whose: "ada".into(), id: None, which, now_ms, limit: 100, after: None };
         let page = store.clients(wanted, &living).unwrap();
         page.clients.into_iter().map(|client| (client.id, client.ended)).collect::<Vec<_>>()
     };
