@@ -1,11 +1,11 @@
 //! Declaring an agent, and the session that is meant by it, as the command line and MCP clients do it alike.
 
-use crate::monitor::{Find, Sight};
+use crate::monitor::Find;
 use crate::names::{AgentName, BadName, SessionId};
-use crate::observe::KindError;
 use crate::observe::facts::Session;
 use crate::observe::processes::{Details, Process, Sampler};
 use crate::observe::sessions::Owners;
+use crate::observe::{KindError, is_found};
 use crate::setup::Setup;
 use crate::store::StoreError;
 use crate::store::audit::Outcome;
@@ -22,9 +22,9 @@ const NAMED: usize = 8;
 pub struct Declarer {
     /// Its user.
     pub user: String,
-    /// What it sees, where it comes over HTTP: it declares in sessions of its own user alone, and processes of users whom it sees.
-    /// `None`: it runs here as the user of this program, and declares what it likes.
-    pub sight: Option<Sight>,
+    /// Whether it comes over HTTP: it declares and withdraws in sessions of its own user alone, and processes of that user.
+    /// Otherwise it runs here as the user of this program: it declares whose processes it likes, and withdraws what it likes.
+    pub is_remote: bool,
 }
 
 /// What is declared.
@@ -78,13 +78,21 @@ pub enum RegisterError {
         /// Their ids.
         ids: Vec<String>,
     },
-    /// Somebody else has a session of this id or name.
-    #[error("the session_id {0:?} cannot be used, since it is no session of yours; choose another")]
+    /// Who comes over HTTP may not use this id. It is not said why: what is not theirs does not exist for them.
+    #[error("the session_id {0:?} cannot be used: it is reserved, or no session of yours; choose another")]
     NotYours(String),
+    /// Somebody else has a session of this id.
+    #[error("session {session} belongs to {owner}; choose another id")]
+    Owned {
+        /// Its id.
+        session: String,
+        /// Whose it is.
+        owner: String,
+    },
     /// A configured kind of agent cannot be used.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// No process of users whom the declarer sees has this id.
+    /// No process of the declarer's user has this id.
     #[error(
         "no process {pid} of the user {user} runs here: give the id of one that does, or none for an agent that has no process on this machine"
     )]
@@ -118,7 +126,7 @@ impl RegisterError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::NoSession(_) => Outcome::Invalid,
-            Self::NotYours(_) | Self::NoProcessOf { .. } => Outcome::Denied,
+            Self::NotYours(_) | Self::Owned { .. } | Self::NoProcessOf { .. } => Outcome::Denied,
             Self::Ambiguous { .. } => Outcome::NotFound,
             _ => Outcome::Failed,
         }
@@ -152,12 +160,10 @@ pub fn register(
         registered_at_ms: setup.clock.now().unix_ms,
     };
     // Somebody else may have made the session meanwhile.
-    let registered = if who.sight.is_none() {
-        setup.store.register(&registration)?
-    } else {
-        let registered = setup.store.register_in_own(&registration)?;
-        registered.ok_or_else(|| RegisterError::NotYours(clean(&what.session)))?
-    };
+    let registered = setup.store.register(&registration).map_err(|error| match error {
+        StoreError::Owned { .. } if who.is_remote => RegisterError::NotYours(clean(&what.session)),
+        error => error.into(),
+    })?;
     Ok(Declared { session_id, registered })
 }
 
@@ -172,37 +178,54 @@ pub fn unregister(
     asked: &str,
     agent: &AgentName,
 ) -> Result<Withdrawn, RegisterError> {
-    let session_id = session(setup, rosters, who, asked)?;
+    let session_id = if who.is_remote { session(setup, rosters, who, asked)? } else { any(setup, rosters, asked)? };
     if setup.store.unregister(&session_id, agent)? {
         return Ok(Withdrawn { session_id, missing: None });
     }
     let mut registered = setup.store.list()?;
-    registered.retain(|other| who.has(&other.owner));
+    registered.retain(|other| !who.is_remote || who.user == other.owner);
     let missing = Some(missing(&session_id, agent, &registered));
     Ok(Withdrawn { session_id, missing })
 }
 
-/// The session that is meant by `asked`: an existing one's id, or a name that exactly one has; else a new one with this id.
-/// `rosters` are files that declare sessions beside those that are configured.
+/// The session that something is declared in by `asked`: an existing one's id, or a name that exactly one of the declarer's
+/// has; else a new one with this id. `rosters` are files that declare sessions beside those that are configured.
 ///
 /// # Errors
-/// When several have the name, none has it and it is no id, or it is somebody else's.
+/// When several have the name, none has it and it is no id, or it is the id of somebody else's.
 pub fn session(setup: &Setup, rosters: &[PathBuf], who: &Declarer, asked: &str) -> Result<SessionId, RegisterError> {
+    let (own, others): (Vec<Session>, Vec<Session>) =
+        setup.sessions(rosters)?.into_iter().partition(|session| session.owner == who.user);
+    if let Some(known) = meant(&own, asked)? {
+        return Ok(known);
+    }
+    let theirs = others.into_iter().find(|session| session.id == asked);
+    // What is found by itself later on has such an id: whose it is would show, and who has it first.
+    if who.is_remote && (theirs.is_some() || is_found(asked)) {
+        return Err(RegisterError::NotYours(clean(asked)));
+    }
+    if let Some(Session { id: session, owner, .. }) = theirs {
+        return Err(RegisterError::Owned { session, owner: clean(&owner) });
+    }
+    SessionId::parse(asked).map_err(RegisterError::NoSession)
+}
+
+/// The session that is meant by `asked`, whose ever it is.
+fn any(setup: &Setup, rosters: &[PathBuf], asked: &str) -> Result<SessionId, RegisterError> {
     let id = SessionId::parse(asked);
     // An id comes before any name: then nothing is to be looked for. What cannot be read here is told by whoever writes it.
     let registered = setup.store.list().unwrap_or_default();
-    let known = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id));
-    if let Some(known) = known.filter(|_| who.sight.is_none()) {
+    if let Some(known) = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id)) {
         return Ok(known.clone());
     }
-    let sessions = setup.sessions(rosters)?;
-    let (own, others): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(|one| who.has(&one.owner));
-    match Find::among(&own, |session| session, asked) {
-        Find::One(one) => SessionId::parse(&one.id).map_err(RegisterError::NoSession),
-        Find::None if !matches!(Find::among(&others, |session| session, asked), Find::None) => {
-            Err(RegisterError::NotYours(clean(asked)))
-        }
-        Find::None => id.map_err(RegisterError::NoSession),
+    meant(&setup.sessions(rosters)?, asked)?.map_or_else(|| id.map_err(RegisterError::NoSession), Ok)
+}
+
+/// The one of these that has this id, or alone has this name.
+fn meant(sessions: &[Session], asked: &str) -> Result<Option<SessionId>, RegisterError> {
+    match Find::among(sessions, |session| session, asked) {
+        Find::One(one) => SessionId::parse(&one.id).map(Some).map_err(RegisterError::NoSession),
+        Find::None => Ok(None),
         Find::Several(ids) => {
             Err(RegisterError::Ambiguous { asked: clean(asked), ids: ids.into_iter().map(str::to_owned).collect() })
         }
@@ -228,22 +251,17 @@ fn missing(session: &SessionId, agent: &AgentName, registered: &[Registration]) 
 impl Declarer {
     /// The user of this program.
     pub fn of(setup: &Setup) -> Self {
-        Self { user: setup.user.clone(), sight: None }
-    }
-
-    /// Whether what this user owns is its own to change.
-    fn has(&self, owner: &str) -> bool {
-        self.sight.is_none() || self.user == owner
+        Self { user: setup.user.clone(), is_remote: false }
     }
 }
 
 fn identify(mut sampler: Sampler, who: &Declarer, pid: u32) -> Result<RegisteredProcess, RegisterError> {
     sampler.refresh()?;
     let process = sampler.get(pid);
-    if let Some(sight) = &who.sight {
+    if who.is_remote {
         let not_theirs = || RegisterError::NoProcessOf { pid, user: who.user.clone() };
         let owner = owner(process.ok_or_else(not_theirs)?).ok_or(RegisterError::WhoseProcess(pid))?;
-        if !sight.has(&owner) {
+        if owner != who.user {
             return Err(not_theirs());
         }
     }

@@ -102,8 +102,20 @@ fn what_somebody_declares_is_theirs() {
     for (tool, agent) in [("register_agent", "mine"), ("unregister_agent", "remote")] {
         let result = owner.call(tool, json!({"session_id": "depot", "agent_name": agent}));
         assert!(result["content"][0]["text"].as_str().unwrap().contains("no session of yours"), "{result:#}");
-        let named = owner.call(tool, json!({"session_id": "Depot", "agent_name": agent}));
-        assert_eq!(named["isError"], true, "{named:#}");
+    }
+    // What another's session is called, one's own may be called, too.
+    let named = owner.structured("register_agent", json!({"session_id": "Depot", "agent_name": "mine"}));
+    assert_eq!(named["session_id"], "Depot");
+    let gone = owner.structured("unregister_agent", json!({"session_id": "Depot", "agent_name": "mine"}));
+    assert_eq!(gone["removed"], true);
+    // An id that a found session may have is reserved, whether one has it or not.
+    let reserved = owner.call("register_agent", json!({"session_id": "depot-0a1b2c", "agent_name": "mine"}));
+    assert!(reserved["content"][0]["text"].as_str().unwrap().contains("no session of yours"), "{reserved:#}");
+    // The command line says whose it is, and takes nobody's.
+    for command in [&["register"][..], &["run"]] {
+        let end: &[&str] = if command == ["run"] { &["--", "true"] } else { &[] };
+        let refused = world.run(&[command, &["--session", "depot", "--name", "mine"], end].concat());
+        assert!(refused.code != Some(0) && refused.stderr.contains("belongs to somebody-else"), "{refused:?}");
     }
     // Names of others are not told.
     let missing = guest.structured("unregister_agent", json!({"session_id": "depot", "agent_name": "nobody"}));
@@ -116,7 +128,7 @@ fn what_somebody_declares_is_theirs() {
 }
 
 #[test]
-fn processes_of_others_are_declared_by_whom_may_see_them() {
+fn a_process_is_declared_by_its_own_user_whoever_may_see_it() {
     let world = World::new();
     let idle = stand_in(Behaviour::Idle);
     let (own, theirs) = (token(&world, "own", &ALL), strangers(&world));
@@ -130,6 +142,7 @@ fn processes_of_others_are_declared_by_whom_may_see_them() {
     // Also whoever sees everybody declares in sessions of its own alone.
     let server = configured(&world, &[], "[[access]]\nuser = \"somebody-else\"\nsees = [\"*\"]\n");
     assert_eq!(server.connect(&theirs).call("register_agent", declared("own"))["isError"], true);
-    assert_eq!(server.connect(&theirs).structured("register_agent", declared("shared"))["success"], true);
-    assert!(sessions(&mut server.connect(&theirs)).contains(&"shared".to_owned()));
+    let result = server.connect(&theirs).call("register_agent", declared("shared"));
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("no process"), "{result:#}");
+    assert!(!sessions(&mut server.connect(&theirs)).contains(&"shared".to_owned()));
 }

@@ -137,6 +137,5 @@ pub(super) async fn unregister(server: &Server, arguments: Option<JsonObject>) -
 /// Who declares on this connection.
 fn declarer(server: &Server) -> Declarer {
     let connection = &server.connection;
-    let sight = (connection.transport == Transport::Http).then(|| connection.sight.clone());
-    Declarer { user: connection.user.clone(), sight }
+    Declarer { user: connection.user.clone(), is_remote: connection.transport == Transport::Http }
 }

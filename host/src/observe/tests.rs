@@ -3,6 +3,7 @@
 mod conversations;
 mod declared;
 mod found;
+mod owners;
 #[cfg(target_os = "linux")]
 mod real;
 mod runs;
