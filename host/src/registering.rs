@@ -2,10 +2,10 @@
 
 use crate::monitor::Find;
 use crate::names::{AgentName, BadName, SessionId};
-use crate::observe::KindError;
 use crate::observe::facts::Session;
 use crate::observe::processes::{Details, Process, Sampler};
 use crate::observe::sessions::Owners;
+use crate::observe::{KindError, is_found};
 use crate::setup::Setup;
 use crate::store::StoreError;
 use crate::store::audit::Outcome;
@@ -22,8 +22,8 @@ const NAMED: usize = 8;
 pub struct Declarer {
     /// Its user.
     pub user: String,
-    /// Whether it comes over HTTP: then it declares in sessions of its own user alone, and that user's processes. Else it runs
-    /// here as the user of this program, and declares whose processes it likes.
+    /// Whether it comes over HTTP: it declares and withdraws in sessions of its own user alone, and processes of that user.
+    /// Otherwise it runs here as the user of this program: it declares whose processes it likes, and withdraws what it likes.
     pub is_remote: bool,
 }
 
@@ -78,9 +78,17 @@ pub enum RegisterError {
         /// Their ids.
         ids: Vec<String>,
     },
-    /// Somebody else has a session of this id or name.
-    #[error("the session_id {0:?} cannot be used, since it is no session of yours; choose another")]
+    /// Who comes over HTTP may not use this id. It is not said why: what is not theirs does not exist for them.
+    #[error("the session_id {0:?} cannot be used: it is reserved, or no session of yours; choose another")]
     NotYours(String),
+    /// Somebody else has a session of this id.
+    #[error("session {session} belongs to {owner}; choose another id")]
+    Owned {
+        /// Its id.
+        session: String,
+        /// Whose it is.
+        owner: String,
+    },
     /// A configured kind of agent cannot be used.
     #[error(transparent)]
     Kind(#[from] KindError),
@@ -118,7 +126,7 @@ impl RegisterError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::NoSession(_) => Outcome::Invalid,
-            Self::NotYours(_) | Self::NoProcessOf { .. } => Outcome::Denied,
+            Self::NotYours(_) | Self::Owned { .. } | Self::NoProcessOf { .. } => Outcome::Denied,
             Self::Ambiguous { .. } => Outcome::NotFound,
             _ => Outcome::Failed,
         }
@@ -152,8 +160,10 @@ pub fn register(
         registered_at_ms: setup.clock.now().unix_ms,
     };
     // Somebody else may have made the session meanwhile.
-    let registered = setup.store.register_in_own(&registration)?;
-    let registered = registered.ok_or_else(|| RegisterError::NotYours(clean(&what.session)))?;
+    let registered = setup.store.register(&registration).map_err(|error| match error {
+        StoreError::Owned { .. } if who.is_remote => RegisterError::NotYours(clean(&what.session)),
+        error => error.into(),
+    })?;
     Ok(Declared { session_id, registered })
 }
 
@@ -168,59 +178,54 @@ pub fn unregister(
     asked: &str,
     agent: &AgentName,
 ) -> Result<Withdrawn, RegisterError> {
-    let session_id = session(setup, rosters, who, asked)?;
+    let session_id = if who.is_remote { session(setup, rosters, who, asked)? } else { any(setup, rosters, asked)? };
     if setup.store.unregister(&session_id, agent)? {
         return Ok(Withdrawn { session_id, missing: None });
     }
     let mut registered = setup.store.list()?;
-    registered.retain(|other| who.has(&other.owner));
+    registered.retain(|other| !who.is_remote || who.user == other.owner);
     let missing = Some(missing(&session_id, agent, &registered));
     Ok(Withdrawn { session_id, missing })
 }
 
-/// The session that an agent is to be declared in: as [`session`], but none that somebody else has declared, who could see the
-/// agent then, and withdraw it.
+/// The session that something is declared in by `asked`: an existing one's id, or a name that exactly one of the declarer's
+/// has; else a new one with this id. `rosters` are files that declare sessions beside those that are configured.
 ///
 /// # Errors
-/// As [`session`].
-pub fn session_to_join(
-    setup: &Setup,
-    rosters: &[PathBuf],
-    who: &Declarer,
-    asked: &str,
-) -> Result<SessionId, RegisterError> {
-    let session = session(setup, rosters, who, asked)?;
-    // What cannot be read here is told by whoever writes it.
-    let registered = setup.store.list().unwrap_or_default();
-    let here = registered.iter().filter(|agent| agent.session_id == session);
-    let oldest = here.min_by(|a, b| (a.registered_at_ms, &a.agent_name).cmp(&(b.registered_at_ms, &b.agent_name)));
-    if oldest.is_some_and(|oldest| oldest.owner != who.user) {
+/// When several have the name, none has it and it is no id, or it is the id of somebody else's.
+pub fn session(setup: &Setup, rosters: &[PathBuf], who: &Declarer, asked: &str) -> Result<SessionId, RegisterError> {
+    let (own, others): (Vec<Session>, Vec<Session>) =
+        setup.sessions(rosters)?.into_iter().partition(|session| session.owner == who.user);
+    if let Some(known) = meant(&own, asked)? {
+        return Ok(known);
+    }
+    let theirs = others.into_iter().find(|session| session.id == asked);
+    // What is found by itself later on has such an id: whose it is would show, and who has it first.
+    if who.is_remote && (theirs.is_some() || is_found(asked)) {
         return Err(RegisterError::NotYours(clean(asked)));
     }
-    Ok(session)
+    if let Some(Session { id: session, owner, .. }) = theirs {
+        return Err(RegisterError::Owned { session, owner: clean(&owner) });
+    }
+    SessionId::parse(asked).map_err(RegisterError::NoSession)
 }
 
-/// The session that is meant by `asked`: an existing one's id, or a name that exactly one has; else a new one with this id.
-/// `rosters` are files that declare sessions beside those that are configured.
-///
-/// # Errors
-/// When several have the name, none has it and it is no id, or it is somebody else's.
-pub fn session(setup: &Setup, rosters: &[PathBuf], who: &Declarer, asked: &str) -> Result<SessionId, RegisterError> {
+/// The session that is meant by `asked`, whose ever it is.
+fn any(setup: &Setup, rosters: &[PathBuf], asked: &str) -> Result<SessionId, RegisterError> {
     let id = SessionId::parse(asked);
     // An id comes before any name: then nothing is to be looked for. What cannot be read here is told by whoever writes it.
     let registered = setup.store.list().unwrap_or_default();
-    let known = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id));
-    if let Some(known) = known.filter(|_| !who.is_remote) {
+    if let Some(known) = id.iter().find(|id| registered.iter().any(|agent| agent.session_id == **id)) {
         return Ok(known.clone());
     }
-    let sessions = setup.sessions(rosters)?;
-    let (own, others): (Vec<Session>, Vec<Session>) = sessions.into_iter().partition(|one| who.has(&one.owner));
-    match Find::among(&own, |session| session, asked) {
-        Find::One(one) => SessionId::parse(&one.id).map_err(RegisterError::NoSession),
-        Find::None if !matches!(Find::among(&others, |session| session, asked), Find::None) => {
-            Err(RegisterError::NotYours(clean(asked)))
-        }
-        Find::None => id.map_err(RegisterError::NoSession),
+    meant(&setup.sessions(rosters)?, asked)?.map_or_else(|| id.map_err(RegisterError::NoSession), Ok)
+}
+
+/// The one of these that has this id, or alone has this name.
+fn meant(sessions: &[Session], asked: &str) -> Result<Option<SessionId>, RegisterError> {
+    match Find::among(sessions, |session| session, asked) {
+        Find::One(one) => SessionId::parse(&one.id).map(Some).map_err(RegisterError::NoSession),
+        Find::None => Ok(None),
         Find::Several(ids) => {
             Err(RegisterError::Ambiguous { asked: clean(asked), ids: ids.into_iter().map(str::to_owned).collect() })
         }
@@ -247,11 +252,6 @@ impl Declarer {
     /// The user of this program.
     pub fn of(setup: &Setup) -> Self {
         Self { user: setup.user.clone(), is_remote: false }
-    }
-
-    /// Whether what this user owns is its own to change.
-    fn has(&self, owner: &str) -> bool {
-        !self.is_remote || self.user == owner
     }
 }
 

@@ -102,8 +102,20 @@ fn what_somebody_declares_is_theirs() {
     for (tool, agent) in [("register_agent", "mine"), ("unregister_agent", "remote")] {
         let result = owner.call(tool, json!({"session_id": "depot", "agent_name": agent}));
         assert!(result["content"][0]["text"].as_str().unwrap().contains("no session of yours"), "{result:#}");
-        let named = owner.call(tool, json!({"session_id": "Depot", "agent_name": agent}));
-        assert_eq!(named["isError"], true, "{named:#}");
+    }
+    // What another's session is called, one's own may be called, too.
+    let named = owner.structured("register_agent", json!({"session_id": "Depot", "agent_name": "mine"}));
+    assert_eq!(named["session_id"], "Depot");
+    let gone = owner.structured("unregister_agent", json!({"session_id": "Depot", "agent_name": "mine"}));
+    assert_eq!(gone["removed"], true);
+    // An id that a found session may have is reserved, whether one has it or not.
+    let reserved = owner.call("register_agent", json!({"session_id": "depot-0a1b2c", "agent_name": "mine"}));
+    assert!(reserved["content"][0]["text"].as_str().unwrap().contains("no session of yours"), "{reserved:#}");
+    // The command line says whose it is, and takes nobody's.
+    for command in [&["register"][..], &["run"]] {
+        let end: &[&str] = if command == ["run"] { &["--", "true"] } else { &[] };
+        let refused = world.run(&[command, &["--session", "depot", "--name", "mine"], end].concat());
+        assert!(refused.code != Some(0) && refused.stderr.contains("belongs to somebody-else"), "{refused:?}");
     }
     // Names of others are not told.
     let missing = guest.structured("unregister_agent", json!({"session_id": "depot", "agent_name": "nobody"}));
@@ -116,7 +128,7 @@ fn what_somebody_declares_is_theirs() {
 }
 
 #[test]
-fn nobody_declares_processes_of_others() {
+fn a_process_is_declared_by_its_own_user_whoever_may_see_it() {
     let world = World::new();
     let idle = stand_in(Behaviour::Idle);
     let (own, theirs) = (token(&world, "own", &ALL), strangers(&world));
@@ -129,26 +141,8 @@ fn nobody_declares_processes_of_others() {
     drop(server);
     // Seeing is no more than that.
     let server = configured(&world, &[], "[[access]]\nuser = \"somebody-else\"\nsees = [\"*\"]\n");
-    for session in ["own", "shared"] {
-        assert_eq!(server.connect(&theirs).call("register_agent", declared(session))["isError"], true);
-    }
-    assert_eq!(sessions(&mut server.connect(&own)), ["own"]);
-}
-
-#[test]
-fn what_somebody_else_has_declared_takes_nothing_that_is_declared_here() {
-    let world = World::new();
-    let idle = stand_in(Behaviour::Idle);
-    let server = Server::start(&world, &[]);
-    let squatted = json!({"session_id": "shared", "agent_name": "squat"});
-    server.connect(&strangers(&world)).structured("register_agent", squatted);
-    let pid = idle.pid().to_string();
-    let declared = world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]);
-    assert_eq!(declared.code, Some(2), "{declared:#?}");
-    assert!(declared.stderr.contains("no session of yours; choose another"), "{declared:#?}");
-    let started = world.run(&["run", "--session", "shared", "--", "true"]);
-    assert!(started.code != Some(0) && started.stderr.contains("no session of yours"), "{started:#?}");
-    // Whoever runs the server can take it away.
-    assert_eq!(world.run(&["unregister", "--session", "shared", "--name", "squat"]).code, Some(0));
-    assert_eq!(world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]).code, Some(0));
+    assert_eq!(server.connect(&theirs).call("register_agent", declared("own"))["isError"], true);
+    let result = server.connect(&theirs).call("register_agent", declared("shared"));
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("no process"), "{result:#}");
+    assert!(!sessions(&mut server.connect(&theirs)).contains(&"shared".to_owned()));
 }

@@ -41,51 +41,42 @@ impl Sessions {
         let mut before = std::mem::take(&mut self.sessions);
         let mut by_root: HashMap<PathBuf, Vec<&str>> = HashMap::new();
         let me = census.me();
-        // What somebody has declared is for that one's own agents, whoever it is: nobody's comes into another's sight because
-        // somebody has named its folder, or what its session would be called. Rosters say what they like.
-        let mut others: HashMap<&str, &str> = HashMap::new();
+        // The operator's rosters alone name no owner, and take up whose agents they like. What somebody has registered is for
+        // agents of their own: nobody's comes into another's sight because its folder or its session's id was named.
+        let mut open: HashSet<&str> = HashSet::new();
         for session in &declared.sessions {
             if let Some(root) = &session.root_path {
                 let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
                 by_root.entry(root).or_default().push(session.id.as_str());
             }
-            if let Some(owner) = session.owner.as_deref() {
-                others.insert(session.id.as_str(), owner);
+            if session.owner.is_none() {
+                open.insert(session.id.as_str());
             }
             let earliest = before.remove(session.id.as_str()).and_then(|known| known.created_at_ms);
             self.sessions.insert(session.id.to_string(), declared_session(session, &me, earliest));
         }
-        let declared_ids: HashSet<&str> = declared.sessions.iter().map(|session| session.id.as_str()).collect();
-        let may_join = |known: &Known, session: &str| others.get(session).is_none_or(|owner| *owner == known.owner);
         for agent in declared.agents {
-            if let Some(known) = agent.known.as_ref().filter(|known| may_join(known, &known.session)) {
-                self.complete(known);
+            if let Some(known) = &agent.known {
+                self.complete(known, &open);
             }
             self.rows.push(declared_row(agent));
         }
         for known in census.undeclared() {
             let claims = known.root.as_deref().ok().and_then(|root| by_root.get(root)).into_iter().flatten();
-            let mut claims = claims.filter(|session| may_join(known, session));
+            let mut claims = claims.filter(|session| self.admits(known, session, &open));
             // Agents in a folder that two sessions claim belong to neither for that.
-            let claimed = claims.next().filter(|_| claims.next().is_none());
-            let own = || {
-                let is_declared = declared_ids.contains(known.session.as_str());
-                if is_declared && may_join(known, &known.session) {
-                    known.session.clone()
-                } else {
-                    self.own_id(known, &before)
-                }
-            };
-            let session = claimed.map_or_else(own, |session| (*session).to_owned());
+            let claimed = claims.next().filter(|_| claims.next().is_none()).map(|session| (*session).to_owned());
+            let own = || ids::free(&known.session, &known.owner, |id| self.admits(known, id, &open));
+            let session = claimed.unwrap_or_else(own);
             if !self.sessions.contains_key(&session) {
-                // One that somebody else has declared before is not that one.
-                let was = before.remove(&session).filter(|was| was.owner == known.owner);
-                self.sessions.insert(session.clone(), was.unwrap_or_else(|| discovered_session(&session, known)));
+                // One that was somebody else's until now has only had the same id.
+                let same = before.remove(&session).filter(|before| before.owner == known.owner);
+                self.sessions.insert(session.clone(), same.unwrap_or_else(|| discovered_session(&session, known)));
             }
             self.rows.push(discovered_row(&session, known));
         }
-        for known in census.undeclared().filter(|known| may_join(known, &known.session)) {
-            self.complete(known);
+        for known in census.undeclared() {
+            self.complete(known, &open);
         }
         for row in &self.rows {
             if let Some(session) = self.sessions.get_mut(&row.session) {
@@ -94,18 +85,17 @@ impl Sessions {
         }
     }
 
-    /// The id of the session of an agent that nobody has declared: its folder's, and where that is another user's, one apart, so
-    /// that each user sees its own. It keeps that as long as it lives.
-    fn own_id(&self, known: &Known, before: &BTreeMap<String, Session>) -> String {
-        let find = |id: &str| self.sessions.get(id).or_else(|| before.get(id));
-        let apart = ids::apart(&known.session, &known.owner);
-        let is_taken = find(&known.session).is_some_and(|session| session.owner != known.owner);
-        if is_taken || find(&apart).is_some() { apart } else { known.session.clone() }
+    /// Whether an agent may be shown in the session of this id: it is its user's, or is yet to be.
+    fn admits(&self, known: &Known, session: &str, open: &HashSet<&str>) -> bool {
+        open.contains(session) || self.sessions.get(session).is_none_or(|session| session.owner == known.owner)
     }
 
     /// A session that was found by itself and has been declared by its id keeps its folder and its name, unless others were
     /// declared.
-    fn complete(&mut self, known: &Known) {
+    fn complete(&mut self, known: &Known, open: &HashSet<&str>) {
+        if !self.admits(known, &known.session, open) {
+            return;
+        }
         let Some(session) = self.sessions.get_mut(&known.session).filter(|session| session.root_path.is_empty()) else {
             return;
         };

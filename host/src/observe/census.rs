@@ -166,6 +166,11 @@ impl Census {
         &self.known[&root]
     }
 
+    /// Takes back that a row is declared.
+    pub fn withdraw(&mut self, root: ProcessId) {
+        self.declared.remove(&root);
+    }
+
     /// The recognised processes that are one agent with this root, beside the root itself.
     pub fn parts_of(&self, root: ProcessId) -> impl Iterator<Item = ProcessId> {
         let sightings = self.look.sightings.iter().map(|sighting| sighting.id);
@@ -215,10 +220,11 @@ impl Census {
             Err(why) => (Err(why.clone()), true),
         };
         let owner = self.owners.name(program.uid);
+        let other = (owner != self.owners.me()).then_some(owner.as_str());
         Some(Known {
             name: kind.to_string(),
             kind,
-            session: root.as_ref().map_or_else(|_| ids::unplaced_id(&owner), |root| ids::session_id(root)),
+            session: root.as_ref().map_or_else(|_| ids::unplaced_id(&owner), |root| ids::session_id(root, other)),
             root: root.map_err(|why| format!("the working directory is not known: {why}")),
             owner,
             created_at_ms: Some(process.started_at_ms),

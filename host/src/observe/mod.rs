@@ -19,7 +19,7 @@ mod table;
 mod tests;
 
 pub use agents::KindError;
-pub use ids::{folder_name, session_id, unplaced_id};
+pub use ids::{folder_name, free, is_found, session_id, unplaced_id};
 pub use table::ProcessTable;
 
 use crate::clock::{Clock, Moment};

@@ -7,7 +7,7 @@ use crate::names::{AgentName, SessionId};
 use crate::observe::agents::Kinds;
 use crate::observe::processes::{Program, identify};
 use crate::observe::sessions::top_folder;
-use crate::observe::{folder_name, session_id, unplaced_id};
+use crate::observe::{folder_name, free, session_id, unplaced_id};
 use crate::setup::Setup;
 use crate::text::clean;
 use std::ffi::OsString;
@@ -74,7 +74,11 @@ fn folders_session(setup: &Setup) -> anyhow::Result<(SessionId, Option<(String, 
     let Ok(here) = fs::canonicalize(".") else { return Ok((SessionId::parse(&unplaced_id(&setup.user))?, None)) };
     let top = top_folder(&here, setup.config().sessions.worktrees);
     let found = top.to_str().map(|path| (clean(&folder_name(&top)), path.to_owned()));
-    Ok((SessionId::parse(&session_id(&top))?, found))
+    // What cannot be read here is told by whoever writes it.
+    let registered = setup.store.list().unwrap_or_default();
+    let is_theirs = |id: &str| registered.iter().any(|one| one.session_id.as_str() == id && one.owner != setup.user);
+    let id = free(&session_id(&top, None), &setup.user, |id| !is_theirs(id));
+    Ok((SessionId::parse(&id)?, found))
 }
 
 /// What kind of agent the command starts, where it is one that is known.

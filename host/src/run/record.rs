@@ -53,7 +53,7 @@ impl Record {
     /// Registers the process as the run's agent, kept by this process.
     ///
     /// # Errors
-    /// A sentence, where the name is somebody else's who lives.
+    /// A sentence, where the session is another user's, or the name somebody else's who lives.
     pub fn begin(&mut self, pid: u32) -> Result<(), String> {
         let (id, _) = match identify(pid) {
             Ok(found) => found,
@@ -214,14 +214,16 @@ impl Record {
             max_restarts: order.restart.as_ref().map(Backoff::most),
             kind: order.kind.as_deref(),
         };
-        match self.store.begin_run(registration, names(order), run, lives)? {
-            Begun::As(_) => Ok(()),
+        match self.store.begin_run(registration, names(order), run, lives) {
+            Ok(Begun::As(_)) => Ok(()),
             // Written by a process that was killed before it could say so.
-            Begun::Taken(by) if by == pid => Ok(()),
-            Begun::Taken(by) => Err(Failure::Taken(format!(
+            Ok(Begun::Taken(by)) if by == pid => Ok(()),
+            Ok(Begun::Taken(by)) => Err(Failure::Taken(format!(
                 "session {} has an agent {} that lives: process {by}; choose another --name",
                 order.session, order.name
             ))),
+            Err(owned @ StoreError::Owned { .. }) => Err(Failure::Taken(owned.to_string())),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -5,7 +5,7 @@ use super::schema::MIGRATIONS;
 use crate::config::make_private;
 use crate::figures::Count;
 use crate::files::regular_or_missing;
-use crate::names::BadName;
+use crate::names::{BadName, SessionId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
@@ -42,6 +42,14 @@ const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Why the database did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// The session is another user's.
+    #[error("session {session} belongs to {owner}; choose another id")]
+    Owned {
+        /// Its id.
+        session: SessionId,
+        /// Whose it is.
+        owner: String,
+    },
     /// Its file or directory cannot be made or reached.
     #[error("cannot reach {}: {source}", path.display())]
     Unreachable {

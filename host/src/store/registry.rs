@@ -2,6 +2,7 @@
 
 use super::{Store, StoreError};
 use crate::names::{AgentName, BadName, SESSION_NAME_MAX, SessionId, line};
+use crate::text::clean;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params, types::Type};
 use serde::Serialize;
 
@@ -81,29 +82,12 @@ impl Store {
     /// Registrations whose processes ran under an earlier boot are forgotten here once they are 30 days old.
     ///
     /// # Errors
-    /// When a text is too long or holds control characters, or the database cannot be written.
+    /// When the session is another owner's, a text is too long or holds control characters, or the database cannot be written.
     pub fn register(&self, registration: &Registration) -> Result<Registered, StoreError> {
         registration.check()?;
-        let replaced = self.write(|connection| take_up(connection, registration))?;
+        let replaced =
+            self.write(|connection| in_own(connection, registration, || take_up(connection, registration)))??;
         Ok(Registered { agent_id: registration.agent_id(), replaced })
-    }
-
-    /// The same, but not in a session that is another owner's; `None`: it is. Whose a session is says its oldest registration.
-    ///
-    /// # Errors
-    /// As [`Store::register`].
-    pub fn register_in_own(&self, registration: &Registration) -> Result<Option<Registered>, StoreError> {
-        registration.check()?;
-        let replaced = self.write(|connection| {
-            let sql = "SELECT owner FROM agent WHERE session_id = ?1 ORDER BY registered_at_ms, name LIMIT 1";
-            let session = registration.session_id.as_str();
-            let owner: Option<String> = connection.query_row(sql, [session], |row| row.get(0)).optional()?;
-            if owner.is_some_and(|owner| owner != registration.owner) {
-                return Ok(None);
-            }
-            take_up(connection, registration).map(Some)
-        })?;
-        Ok(replaced.map(|replaced| Registered { agent_id: registration.agent_id(), replaced }))
     }
 
     /// Withdraws an agent. Returns whether there was one.
@@ -133,6 +117,20 @@ impl Store {
             statement.query_map([], registration)?.collect()
         })?;
         Ok(rows.unwrap_or_default())
+    }
+}
+
+/// Does what makes a session the owner's of `new`, unless it is another's. Whose a session is says its oldest registration.
+pub(super) fn in_own<T>(
+    connection: &Connection,
+    new: &Registration,
+    work: impl FnOnce() -> rusqlite::Result<T>,
+) -> rusqlite::Result<Result<T, StoreError>> {
+    let sql = "SELECT owner FROM agent WHERE session_id = ?1 ORDER BY registered_at_ms, name LIMIT 1";
+    let owner: Option<String> = connection.query_row(sql, [new.session_id.as_str()], |row| row.get(0)).optional()?;
+    match owner.filter(|owner| *owner != new.owner) {
+        Some(owner) => Ok(Err(StoreError::Owned { session: new.session_id.clone(), owner: clean(&owner) })),
+        None => work().map(Ok),
     }
 }
 

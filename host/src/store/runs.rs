@@ -3,7 +3,7 @@
 //! A run belongs to a registration, and goes with it. It is known by its tag, so that who keeps an agent whose name
 //! was given to another since writes to nobody else's record.
 
-use super::registry::{KEPT_MS, RegisteredProcess, Registration, forget_empty_sessions, name, prune, replace};
+use super::registry::{KEPT_MS, RegisteredProcess, Registration, forget_empty_sessions, in_own, name, prune, replace};
 use super::{Store, StoreError};
 use crate::names::{AgentName, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -89,7 +89,7 @@ impl Store {
     /// `agent` otherwise. Where none is free: who has the last.
     ///
     /// # Errors
-    /// When a text is too long or holds control characters, or the database cannot be written.
+    /// When the session is another owner's, a text is too long or holds control characters, or the database cannot be written.
     pub fn begin_run(
         &self,
         agent: Registration,
@@ -109,12 +109,12 @@ impl Store {
                     Some(process) => taken = process.pid,
                     None => {
                         agent.agent_name = free;
-                        return begin(connection, &agent, run);
+                        return in_own(connection, &agent, || begin(connection, &agent, run));
                     }
                 }
             }
-            Ok(Begun::Taken(taken))
-        })
+            Ok(Ok(Begun::Taken(taken)))
+        })?
     }
 
     /// Notes that the agent of a run was started again.

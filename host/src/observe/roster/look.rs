@@ -59,6 +59,7 @@ impl Rosters {
         self.bindings.begin();
         census.begin_declarations();
         self.states.clear();
+        let me = census.me();
         let mut declared = Declared::default();
         let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();
         let mut owners: HashMap<ProcessId, (SessionId, AgentName)> = HashMap::new();
@@ -79,6 +80,10 @@ impl Rosters {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
                     let mut place = Place::new(session.id.clone(), agent.clone(), found, table, census);
+                    let theirs = session.owner.as_deref().filter(|owner| *owner != me);
+                    if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
+                        problems.push(format!("session {}: {} {why}", session.id, agent.name));
+                    }
                     if let Some(why) = place.give_way(&mut owners) {
                         problems.push(format!("session {}: {} {why}", session.id, agent.name));
                     }
@@ -99,14 +104,16 @@ impl Declared {
         self.agents.iter().filter_map(tag).collect()
     }
 
-    /// Takes up a session, or what the first source left unsaid about it.
+    /// Takes up a session, or what the first source left unsaid about it. Whose it is says the first, and nobody else says
+    /// anything about it.
     fn add_session(&mut self, new: &DeclaredSession) {
         match self.sessions.iter_mut().find(|session| session.id == new.id) {
             None => self.sessions.push(DeclaredSession { agents: Vec::new(), ..new.clone() }),
             Some(session) => {
-                session.name = session.name.take().or_else(|| new.name.clone());
-                session.root_path = session.root_path.take().or_else(|| new.root_path.clone());
-                session.owner = session.owner.take().or_else(|| new.owner.clone());
+                if session.owner == new.owner {
+                    session.name = session.name.take().or_else(|| new.name.clone());
+                    session.root_path = session.root_path.take().or_else(|| new.root_path.clone());
+                }
                 session.declared_at_ms = session.declared_at_ms.into_iter().chain(new.declared_at_ms).min();
             }
         }
@@ -129,6 +136,24 @@ impl Place {
         };
         let run = agent.run.as_ref().map(|record| runs::recorded(record, table));
         Self { session, agent, known, state, note, run }
+    }
+
+    /// Leaves a process to its user, where that is not `owner`, who declared it: it may have become another's since, or be part
+    /// of another's agent.
+    fn leave_to_owner(
+        &mut self,
+        owner: &str,
+        owners: &HashMap<ProcessId, (SessionId, AgentName)>,
+        census: &mut Census,
+    ) -> Option<String> {
+        // Of one that ended before it was seen it is not known whose it was.
+        let known = self.known.as_ref().filter(|known| !known.owner.is_empty() && known.owner != owner)?;
+        if !owners.contains_key(&known.id) {
+            census.withdraw(known.id);
+        }
+        let why = "is a process of another user".to_owned();
+        (self.known, self.state, self.note) = (None, ProcessState::NotLocal, Some(why.clone()));
+        Some(why)
     }
 
     /// Takes its process for itself, or leaves it to whom it was declared for before, and says so: what a process uses

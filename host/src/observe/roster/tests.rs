@@ -124,7 +124,7 @@ fn the_registry_is_a_roster() {
             boot_id: "boot".to_owned(),
             pid_namespace: "pid:[1]".to_owned(),
         }),
-        owner: format!("owner of {name}"),
+        owner: "ada".to_owned(),
         registered_by: "test".to_owned(),
         registered_at_ms: at,
     };
@@ -134,7 +134,7 @@ fn the_registry_is_a_roster() {
     assert_eq!(error, None);
     let [shop] = roster.sessions.as_slice() else { panic!("{roster:?}") };
     assert_eq!((shop.name.as_deref(), shop.declared_at_ms), (Some("Shop"), Some(1000)));
-    assert_eq!(shop.owner.as_deref(), Some("owner of remote"));
+    assert_eq!(shop.owner.as_deref(), Some("ada"));
     let machine = Machine { boot_id: "boot".to_owned(), pid_namespace: "pid:[1]".to_owned() };
     let backend = shop.agents.iter().find(|agent| agent.name.as_str() == "backend").unwrap();
     assert_eq!(backend.process, Locator::Exactly { machine, id: ProcessId { pid: 7, start: 5 } });

@@ -63,7 +63,10 @@ fn whose_a_session_is_that_somebody_else_declares_only_their_agents_join() {
         declared.root_path = Some(folder.clone());
         declared
     };
-    let found = crate::observe::ids::session_id(&folder);
+    let mut alone = Scene::new(vec![], |world, _| {
+        world.start(10, 1, &["claude"], &folder);
+    });
+    let found = alone.look().remove(0).session.id;
     // By its folder, and by what the session would be called.
     let (by_folder, by_id) = (of("trap", "mallory"), of(&found, "mallory"));
     let mut scene = Scene::new(vec![roster("roster:x", vec![by_folder, by_id])], |world, _| {

@@ -1,17 +1,16 @@
-//! Whose a session is: what somebody sees of it decides who may see what its agents do.
+//! Whose a session is: agents of several users, and what one of them declares of another's.
 
 use super::world::*;
 use crate::observe::facts::Snapshot;
-use crate::observe::ids;
 use crate::observe::roster::{DeclaredSession, Roster, Source};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A user whom every system has.
-const DAEMON: u32 = 1;
+/// Users without a name are called by their number.
+const ADA: &str = "3999999901";
+const MALLORY: &str = "3999999902";
 
-/// What is declared, and can be withdrawn.
+/// A roster that changes, as the registry does.
 #[derive(Clone, Default)]
 struct Registry(Arc<Mutex<Vec<DeclaredSession>>>);
 
@@ -21,82 +20,111 @@ impl Source for Registry {
     }
 
     fn read(&mut self) -> (Arc<Roster>, Option<String>) {
-        (Arc::new(Roster { sessions: self.0.lock().unwrap().clone(), written_at_ms: None }), None)
+        let sessions = self.0.lock().unwrap().clone();
+        (Arc::new(Roster { sessions, written_at_ms: None }), None)
     }
 }
 
-/// What somebody has declared.
-fn of(owner: &str, id: &str, folder: Option<&Path>) -> DeclaredSession {
-    let root_path = folder.map(Path::to_owned);
-    DeclaredSession { owner: Some(owner.to_owned()), root_path, ..session(id, vec![]) }
+fn of(owner: &str, declared: DeclaredSession) -> DeclaredSession {
+    DeclaredSession { owner: Some(owner.to_owned()), ..declared }
 }
 
-fn folder(disk: &tempfile::TempDir) -> PathBuf {
-    fs::canonicalize(disk.path()).unwrap()
+fn start(world: &mut World, pid: u32, owner: &str, folder: &Path) {
+    world.start(pid, 1, &["claude"], folder);
+    world.change(pid, |program| program.uid = Some(owner.parse().unwrap()));
 }
 
-/// The pids that this user sees, by session.
-fn seen_by<'a>(owner: &str, snapshots: &'a [Snapshot]) -> Vec<(&'a str, Vec<u32>)> {
-    let own = snapshots.iter().filter(|one| one.session.owner == owner && !one.agents.is_empty());
-    own.map(|one| (one.session.id.as_str(), one.agents.iter().filter_map(|agent| agent.process_id).collect())).collect()
+/// The pids of the agents that are shown to this user, each with its session.
+fn shown(seen: &[Snapshot], owner: &str) -> Vec<(String, u32)> {
+    let own = seen.iter().filter(|one| one.session.owner == owner);
+    own.flat_map(|one| one.agents.iter().filter_map(|agent| Some((one.session.id.clone(), agent.process_id?))))
+        .collect()
+}
+
+fn pids(seen: &[Snapshot], owner: &str) -> Vec<u32> {
+    shown(seen, owner).into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// Ada's agent in a folder, what its session is called, and a registry that says nothing yet.
+fn adas() -> (Scene, Registry, String, PathBuf) {
+    let registry = Registry::default();
+    let mut scene = Scene::new(vec![Box::new(registry.clone())], |world, disk| start(world, 10, ADA, disk));
+    let id = shown(&scene.look(), ADA).remove(0).0;
+    let folder = scene.disk.clone();
+    (scene, registry, id, folder)
 }
 
 #[test]
-fn agents_of_several_users_in_one_folder_are_a_session_for_each() {
-    let disk = tempfile::tempdir().unwrap();
-    let folder = folder(&disk);
-    let plain = ids::session_id(&folder);
-    let mut scene = Scene::new(vec![], |world, _| {
-        world.start(10, 1, &["claude"], &folder);
-        world.change(10, |program| program.uid = Some(DAEMON));
-        world.start(20, 1, &["claude"], &folder);
-    });
+fn who_had_a_sessions_id_before_does_not_keep_what_is_found_later() {
+    let (mut first, _, id, folder) = adas();
+    drop(first.look());
+    let registry = Registry::default();
+    let squat = agent("squat", crate::observe::roster::Locator::Elsewhere);
+    *registry.0.lock().unwrap() = vec![of(MALLORY, session(&id, vec![squat]))];
+    let mut scene = Scene::new(vec![Box::new(registry.clone())], |world, _| start(world, 10, ADA, &folder));
     let seen = scene.look();
-    assert_eq!(seen_by("daemon", &seen), [(plain.as_str(), vec![10])]);
-    let apart = ids::apart(&plain, "root");
-    assert_eq!(seen_by("root", &seen), [(apart.as_str(), vec![20])]);
+    assert_eq!((pids(&seen, ADA), pids(&seen, MALLORY)), (vec![10], vec![]));
+    registry.0.lock().unwrap().clear();
+    for seconds in [1, 2] {
+        let seen = scene.look_after(seconds);
+        assert_eq!((shown(&seen, ADA), pids(&seen, MALLORY)), (vec![(id.clone(), 10)], vec![]));
+        assert!(seen.iter().all(|one| one.session.owner == ADA), "{seen:#?}");
+    }
+}
+
+#[test]
+fn the_user_of_the_server_takes_nobodys_agents_by_registering_their_folder() {
+    let (mut scene, registry, id, folder) = adas();
+    let me = crate::observe::sessions::Owners::default().me();
+    let spy = DeclaredSession { root_path: Some(folder), ..session("spy", vec![]) };
+    *registry.0.lock().unwrap() = vec![of(&me, spy.clone())];
+    let seen = scene.look_after(1);
+    assert_eq!((shown(&seen, ADA), pids(&seen, &me)), (vec![(id, 10)], vec![]));
+    // The operator's own roster is no registration.
+    *registry.0.lock().unwrap() = vec![spy];
+    let seen = scene.look_after(1);
+    assert_eq!((pids(&seen, ADA), shown(&seen, &me)), (vec![], vec![("spy".to_owned(), 10)]));
+}
+
+#[test]
+fn a_registration_says_nothing_of_a_session_of_the_operators_roster() {
+    let (mut scene, registry, id, folder) = adas();
+    let me = crate::observe::sessions::Owners::default().me();
+    let spy = DeclaredSession { root_path: Some(folder), name: Some("Spy".into()), ..session("shop", vec![]) };
+    *registry.0.lock().unwrap() = vec![session("shop", vec![]), of(&me, spy)];
+    let seen = scene.look_after(1);
+    assert_eq!((shown(&seen, ADA), pids(&seen, &me)), (vec![(id, 10)], vec![]));
+    assert!(seen.iter().all(|one| one.session.name != "Spy"), "{seen:#?}");
+}
+
+#[test]
+fn a_declared_process_of_another_user_stays_where_its_user_sees_it() {
+    let (mut scene, registry, id, _) = adas();
+    *registry.0.lock().unwrap() = vec![of(MALLORY, session("trap", vec![agent("it", pid(10))]))];
+    for seconds in [1, 2] {
+        let seen = scene.look_after(seconds);
+        assert_eq!((shown(&seen, ADA), pids(&seen, MALLORY)), (vec![(id.clone(), 10)], vec![]));
+        let trap = seen.iter().find(|one| one.session.id == "trap").unwrap();
+        assert_eq!(gap(&trap.agents[0], "process"), Some("is a process of another user"));
+    }
+    // Nor does it matter that its user has declared it, too.
+    let own = of(ADA, session("shop", vec![agent("own", pid(10))]));
+    registry.0.lock().unwrap().insert(0, own);
+    let seen = scene.look_after(1);
+    assert_eq!((shown(&seen, ADA), pids(&seen, MALLORY)), (vec![("shop".to_owned(), 10)], vec![]));
+}
+
+#[test]
+fn agents_of_several_users_in_one_folder_are_sessions_of_their_own() {
+    let (mut scene, _, id, folder) = adas();
+    start(scene.world(), 5, MALLORY, &folder);
+    start(scene.world(), 11, ADA, &folder);
+    let seen = scene.look_after(1);
+    let theirs = shown(&seen, MALLORY);
+    assert_eq!(shown(&seen, ADA), [(id.clone(), 10), (id.clone(), 11)], "an older one changes nothing");
+    assert_eq!(theirs.iter().map(|(_, pid)| *pid).collect::<Vec<_>>(), [5]);
+    assert_ne!(theirs[0].0, id);
     scene.world().end(10);
-    scene.world().start(30, 1, &["codex"], &folder);
-    for _ in 0..2 {
-        assert_eq!(seen_by("root", &scene.look()), [(apart.as_str(), vec![20, 30])], "it keeps its id");
-    }
-}
-
-#[test]
-fn what_somebody_declared_and_withdrew_takes_nobody_with_it() {
-    let disk = tempfile::tempdir().unwrap();
-    let folder = folder(&disk);
-    let plain = ids::session_id(&folder);
-    let registry = Registry::default();
-    registry.0.lock().unwrap().push(of("mallory", &plain, None));
-    let mut scene = Scene::new(vec![Box::new(registry.clone())], |_, _| {});
-    scene.look();
-    scene.world().start(10, 1, &["claude"], &folder);
-    scene.world().change(10, |program| program.uid = Some(DAEMON));
-    for withdrawn in [false, true, true] {
-        if withdrawn {
-            registry.0.lock().unwrap().clear();
-        }
-        let seen = scene.look();
-        assert_eq!(seen_by("mallory", &seen), []);
-        let own = seen_by("daemon", &seen);
-        assert!(own.len() == 1 && own[0].1 == [10] && own[0].0.starts_with(&plain), "{own:?}");
-    }
-}
-
-#[test]
-fn the_user_of_this_program_takes_nobody_elses_agents_by_declaring_their_folder() {
-    let disk = tempfile::tempdir().unwrap();
-    let folder = folder(&disk);
-    let plain = ids::session_id(&folder);
-    let registry = Registry::default();
-    registry.0.lock().unwrap().extend([of("root", "spy", Some(&folder)), of("root", &plain, None)]);
-    let mut scene = Scene::new(vec![Box::new(registry)], |world, _| {
-        world.start(10, 1, &["claude"], &folder);
-        world.change(10, |program| program.uid = Some(DAEMON));
-        world.start(20, 1, &["claude"], &folder);
-    });
-    let seen = scene.look();
-    assert_eq!(seen_by("daemon", &seen), [(ids::apart(&plain, "daemon").as_str(), vec![10])]);
-    assert_eq!(seen_by("root", &seen), [("spy", vec![20])]);
+    let seen = scene.look_after(1);
+    assert_eq!((shown(&seen, ADA), shown(&seen, MALLORY)), (vec![(id, 11)], theirs), "ids stay");
 }

@@ -48,6 +48,21 @@ fn what_is_registered_is_listed_until_it_is_withdrawn() {
 }
 
 #[test]
+fn nobody_registers_in_the_session_of_another_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path());
+    let adas = registration("shop", "backend");
+    store.register(&adas).unwrap();
+    let theirs = Registration { owner: "bob".into(), registered_at_ms: 1, ..registration("shop", "spy") };
+    let error = store.register(&theirs).unwrap_err();
+    assert_eq!(error.to_string(), "session shop belongs to ada; choose another id");
+    assert_eq!(store.list().unwrap(), [adas.clone()]);
+    store.unregister(&adas.session_id, &adas.agent_name).unwrap();
+    store.register(&theirs).unwrap();
+    assert_eq!(store.list().unwrap(), [theirs]);
+}
+
+#[test]
 fn registering_again_replaces_and_the_last_word_on_the_session_counts() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::at(dir.path());
