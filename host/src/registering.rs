@@ -146,7 +146,7 @@ pub fn register(
     if let Some(path) = what.root_path.as_ref().filter(|path| !Path::new(path).is_absolute()) {
         return Err(RegisterError::RelativePath(path.clone()));
     }
-    let session_id = session_to_join(setup, rosters, who, &what.session)?;
+    let session_id = session(setup, rosters, who, &what.session)?;
     let process = what.process_id.map(|pid| identify(setup.sampler(), who, pid)).transpose()?;
     let registration = Registration {
         session_id: session_id.clone(),
