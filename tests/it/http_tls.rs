@@ -151,6 +151,7 @@ fn a_renewed_certificate_is_shown_to_whoever_comes_next() {
     until("the new one is shown", || new.connect(&server, None).is_ok());
     assert!(old.connect(&server, None).is_err());
     assert_eq!(stays.get("/healthz").status, 200, "who was there is not disturbed");
+    until("so it is said", || server.log().contains("the new certificate is in use now"));
     let (code, log) = server.terminate(PATIENCE);
     assert!(code == Some(0) && log.contains("stays in use: ") && log.contains("cert.pem"), "{log}");
     assert!(!log.contains("BEGIN"), "{log}");

@@ -155,3 +155,20 @@ fn a_new_directory_is_private() {
     make_private(&state).unwrap();
     assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
 }
+
+#[test]
+fn a_client_has_an_id_that_clients_have() {
+    let said = |client: &str, more: &str| {
+        let text = format!("{more}\n[[access]]\nclient = {client:?}\nsees = [\"bob\"]\n");
+        load_text(&text, &[], &[]).map(drop).map_err(|error| error.to_string())
+    };
+    for good in ["hci_0123ab", "https://app.example/client.json"] {
+        assert_eq!(said(good, ""), Ok(()), "{good}");
+    }
+    for bad in ["hci_", "hci_xyz", "desk", "grt_01", "http://app.example/client.json"] {
+        let told = said(bad, "").unwrap_err();
+        assert!(told.contains("access[0].client: wanted the id of a client") && told.contains(bad), "{told}");
+    }
+    let issuer = "[[auth.issuer]]\nissuer = \"https://id.example\"\naudience = [\"a\"]\nusers = { a = \"bob\" }";
+    assert_eq!(said("desk", issuer), Ok(()), "other authorization servers call theirs as they like");
+}
