@@ -54,7 +54,7 @@ impl AuthorizationServer {
             tries: 0,
             asked_at_ms: self.now_ms(),
         };
-        if !self.store.add_request(&request, self.oldest_request_ms(), MOST_WAITING)? {
+        if !self.store.add_request(&request, &self.waiting(), MOST_WAITING)? {
             let why = "too many requests wait for consent already; try again in some minutes";
             return Err(refused(OAuthError::new(ErrorCode::TemporarilyUnavailable, why)));
         }

@@ -7,6 +7,8 @@ use super::user_code::UserCode;
 use super::{AuthorizationServer, Code, Issuer, RequestId};
 use crate::auth::Scopes;
 use crate::store::oauth::Request;
+use std::sync::PoisonError;
+use std::time::Duration;
 
 /// So many codes may be tried for a request.
 pub const MOST_TRIES: u32 = 5;
@@ -29,15 +31,35 @@ pub enum Answered {
     WrongCode(Box<Request>, u32),
 }
 
+/// For how long a consent that comes again is answered again: a form is sent twice, and browsers show the second answer.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// What was consented to last, and where it has led. It is nowhere else: only the code's digest is kept.
+pub(super) struct Consented {
+    id: RequestId,
+    user_code: UserCode,
+    redirect: Redirect,
+    /// On the steady clock.
+    at: Duration,
+}
+
 impl AuthorizationServer {
     /// Consents to a request, if the code is right: the client gets an authorization code, which is on the disk then.
     ///
     /// # Errors
     /// When there is no such request, too many codes were wrong, or nothing can be written.
     pub fn consent(&self, id: &RequestId, answer: &Answer<'_>, issuer: &Issuer) -> Result<Answered, Refused> {
-        let oldest = self.oldest_request_ms();
+        let now = self.clock.now().steady;
+        // One at a time: the same one that comes beside the first waits for what that is told.
+        let mut consented = self.consented.lock().unwrap_or_else(PoisonError::into_inner);
+        consented.retain(|one| now.saturating_sub(one.at) < AGAIN);
+        let is_again = |one: &&Consented| one.id == *id && one.user_code.is(&UserCode::typed(answer.code));
+        if let Some(again) = consented.iter().find(is_again) {
+            return Ok(Answered::Granted(again.redirect.clone()));
+        }
+        let waiting = self.waiting();
         // It counts before it is looked at: who sends many at a time has no more tries.
-        let request = self.store.try_request(&id.digest(), oldest, MOST_TRIES)?.ok_or_else(gone)?;
+        let request = self.store.try_request(&id.digest(), &waiting, MOST_TRIES)?.ok_or_else(gone)?;
         if !UserCode::typed(answer.code).is(&UserCode::typed(&request.user_code)) {
             return match MOST_TRIES.saturating_sub(request.tries) {
                 0 => self.end(id, "too many wrong codes were typed", issuer),
@@ -50,15 +72,17 @@ impl AuthorizationServer {
             return self.end(id, "the owner consents to none of it", issuer);
         }
         let code = Code::generate()?;
-        if !self.store.consent(&id.digest(), oldest, &code.digest(), &scopes.to_string(), self.now_ms())? {
+        if !self.store.consent(&id.digest(), &waiting, &code.digest(), &scopes.to_string(), self.now_ms())? {
             return Err(gone().into());
         }
-        let redirect = Redirect::checked(&request.redirect_uri)?;
-        Ok(Answered::Granted(redirect.with(&[
+        let redirect = Redirect::checked(&request.redirect_uri)?.with(&[
             ("code", Some(code.reveal())),
             ("state", request.state.as_deref()),
             ("iss", Some(issuer.as_str())),
-        ])))
+        ]);
+        let user_code = UserCode::typed(answer.code);
+        consented.push(Consented { id: id.clone(), user_code, redirect: redirect.clone(), at: now });
+        Ok(Answered::Granted(redirect))
     }
 
     /// Refuses a request. Nobody needs a code for that.
@@ -70,7 +94,7 @@ impl AuthorizationServer {
     }
 
     fn end(&self, id: &RequestId, why: &'static str, issuer: &Issuer) -> Result<Answered, Refused> {
-        let request = self.store.take_request(&id.digest(), self.oldest_request_ms())?.ok_or_else(gone)?;
+        let request = self.store.take_request(&id.digest(), &self.waiting())?.ok_or_else(gone)?;
         let redirect = Redirect::checked(&request.redirect_uri)?;
         Err(refused(OAuthError::new(ErrorCode::AccessDenied, why), redirect, request.state.as_deref(), issuer))
     }

@@ -1,7 +1,7 @@
 //! The requests that wait, as the owner sees them. The one-time codes are in it: it is for the owner's terminal alone.
 
 use super::redirect::Redirect;
-use super::{AuthorizationServer, REQUEST_LASTS_MS, document, oldest_request_ms};
+use super::{AuthorizationServer, REQUEST_LASTS_MS, document, waiting};
 use crate::auth::Scopes;
 use crate::auth::scope::Scope;
 use crate::clock::Clock;
@@ -50,7 +50,7 @@ pub struct RequestRow {
 /// # Errors
 /// When the database cannot be read.
 pub fn requests(store: &Store, clock: &dyn Clock) -> Result<Requests, StoreError> {
-    let found = store.requests(oldest_request_ms(clock))?;
+    let found = store.requests(&waiting(clock))?;
     Ok(Requests { schema: "headcount.grant_requests/1", requests: found.iter().map(row).collect() })
 }
 
