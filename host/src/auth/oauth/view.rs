@@ -33,6 +33,8 @@ pub struct RequestRow {
     pub client_host: Option<String>,
     /// Where the answer goes.
     pub redirect_host: String,
+    /// Whether that is a program on this machine: then any other here can say that it is this client, whoever vouches for that.
+    pub redirect_is_local: bool,
     /// What it wants.
     pub scopes: Vec<&'static str>,
     /// What it wants it for: the address of the MCP endpoint.
@@ -62,12 +64,14 @@ impl AuthorizationServer {
 }
 
 fn row(request: &Request) -> RequestRow {
+    let redirect = Redirect::checked(&request.redirect_uri).ok();
     RequestRow {
         request: crate::names::short_hash(&request.id),
         client_id: clean(&request.client_id),
         client_name: request.client_name.as_deref().map(clean),
         client_host: document::address(&request.client_id).and_then(|url| Some(url.host_str()?.to_owned())),
-        redirect_host: Redirect::checked(&request.redirect_uri).map(|to| to.host()).unwrap_or_default(),
+        redirect_host: redirect.as_ref().map(Redirect::host).unwrap_or_default(),
+        redirect_is_local: redirect.is_some_and(|to| to.is_on_this_machine()),
         scopes: Scopes::of_text(&request.scopes).iter().map(Scope::as_str).collect(),
         resource: request.resource.clone(),
         code: request.user_code.clone(),

@@ -113,16 +113,20 @@ async fn an_access_token_expires_and_its_grant_lives_on() {
 }
 
 #[tokio::test]
-async fn what_is_open_outlives_the_hour_as_long_as_its_grant_lives() {
+async fn streams_end_with_their_token_and_sessions_with_their_grant() {
     let home = Home::new();
     let mut last = home.tokens();
     let open = home.gate.admit(Some(last.access.reveal())).await.unwrap();
+    home.pass(3600);
+    last = home.refresh(&last.refresh).unwrap();
+    tokio::time::timeout(Duration::from_secs(30), open.expired.cancelled()).await.expect("the stream ends");
+    let next = home.gate.admit(Some(last.access.reveal())).await.unwrap();
     for _ in 0..3 {
         home.pass(60 * 24 * 3600);
         last = home.refresh(&last.refresh).unwrap();
         home.admit(&last).await.unwrap();
     }
-    assert!(!open.ended.is_cancelled());
+    assert!(!open.ended.is_cancelled() && !next.ended.is_cancelled());
     home.server.revoke(&params(&[("token", last.refresh.reveal().to_owned())].into())).unwrap();
     tokio::time::timeout(Duration::from_secs(30), open.ended.cancelled()).await.expect("it is cut");
 }
