@@ -146,3 +146,21 @@ fn a_process_is_declared_by_its_own_user_whoever_may_see_it() {
     assert!(result["content"][0]["text"].as_str().unwrap().contains("no process"), "{result:#}");
     assert!(!sessions(&mut server.connect(&theirs)).contains(&"shared".to_owned()));
 }
+
+#[test]
+fn what_somebody_else_has_declared_takes_nothing_that_is_declared_here() {
+    let world = World::new();
+    let idle = stand_in(Behaviour::Idle);
+    let server = Server::start(&world, &[]);
+    let squatted = json!({"session_id": "shared", "agent_name": "squat"});
+    server.connect(&strangers(&world)).structured("register_agent", squatted);
+    let pid = idle.pid().to_string();
+    let declared = world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]);
+    assert_eq!(declared.code, Some(2), "{declared:#?}");
+    assert!(declared.stderr.contains("session shared belongs to somebody-else"), "{declared:#?}");
+    let started = world.run(&["run", "--session", "shared", "--", "true"]);
+    assert!(started.code != Some(0) && started.stderr.contains("belongs to somebody-else"), "{started:#?}");
+    // Whoever runs the server can take it away.
+    assert_eq!(world.run(&["unregister", "--session", "shared", "--name", "squat"]).code, Some(0));
+    assert_eq!(world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]).code, Some(0));
+}

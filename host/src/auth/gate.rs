@@ -80,6 +80,9 @@ pub struct Admitted {
     /// Cancelled as soon as the grant has ended: what still goes on under it then has to end, too. Others that were let in
     /// under the same grant have tokens of their own.
     pub ended: CancellationToken,
+    /// Cancelled as soon as the token has expired, too: streams end then, whose client comes again with a new one. What was
+    /// asked before goes on to its end.
+    pub expired: CancellationToken,
     /// The resource that its token is for (RFC 8707): nothing else may be reached by it. `None`: every server of the user's.
     pub resource: Option<String>,
 }
@@ -130,7 +133,8 @@ impl Gate {
                 let verified = self.issuers.verify(bearer).await?;
                 let grant = self.taken_up(&verified.grant).await?;
                 // Of several tokens for one grant each permits what it says itself.
-                Shown { grant, expires_at_ms: None, scopes: Some(verified.scopes.to_string()), resource: None }
+                let expires_at_ms = Some(verified.expires_at_ms);
+                Shown { grant, expires_at_ms, scopes: Some(verified.scopes.to_string()), resource: None }
             }
         };
         let now = self.clock.now();
@@ -140,12 +144,13 @@ impl Gate {
             None if shown.expires_at_ms.is_some_and(|at| at <= now.unix_ms) => return Err(Denied::Expired),
             None => {}
         }
-        let watched = self.watch.over(&shown.grant, now).map_err(|error| Denied::Unavailable(error.to_string()))?;
+        let watched = self.watch.over(&shown.grant, shown.expires_at_ms, now);
+        let watched = watched.map_err(|error| Denied::Unavailable(error.to_string()))?;
         if watched.note_use {
             self.note_use(shown.grant.id.clone(), now.unix_ms);
         }
         let resource = shown.resource.take();
-        Ok(Admitted { principal: Principal::from(shown), ended: watched.ended, resource })
+        Ok(Admitted { principal: Principal::from(shown), ended: watched.ended, expired: watched.expired, resource })
     }
 
     /// A grant that an issuer has given, as it is in the ledger: there since it was first shown, so that it can be revoked here,

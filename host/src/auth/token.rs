@@ -28,6 +28,9 @@ pub type Token = Secret<Access>;
 /// So many random bytes are in one.
 const SECRET: usize = 32;
 
+/// So many of them are the same in a family.
+const FAMILY: usize = SECRET / 2;
+
 /// So many bytes are in one, with the checksum. Being a multiple of three, they are letters without any rest.
 const ALL: usize = SECRET + 4;
 
@@ -41,11 +44,27 @@ impl<K: Kind> Secret<K> {
     /// # Errors
     /// When the system gives no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut secret = [0; SECRET];
+        getrandom::fill(&mut secret)?;
+        Ok(Self::of(secret))
+    }
+
+    /// Another of the same [family](Self::family).
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn sibling(&self) -> Result<Self, getrandom::Error> {
+        let mut secret = [0; SECRET];
+        secret[..FAMILY].copy_from_slice(&self.first_half());
+        getrandom::fill(&mut secret[FAMILY..])?;
+        Ok(Self::of(secret))
+    }
+
+    fn of(secret: [u8; SECRET]) -> Self {
         let mut bytes = [0; ALL];
-        let (secret, sum) = bytes.split_at_mut(SECRET);
-        getrandom::fill(secret)?;
-        sum.copy_from_slice(&crc32fast::hash(secret).to_be_bytes());
-        Ok(Self(format!("{}{}", K::PREFIX, URL_SAFE_NO_PAD.encode(bytes)), PhantomData))
+        bytes[..SECRET].copy_from_slice(&secret);
+        bytes[SECRET..].copy_from_slice(&crc32fast::hash(&secret).to_be_bytes());
+        Self(format!("{}{}", K::PREFIX, URL_SAFE_NO_PAD.encode(bytes)), PhantomData)
     }
 
     /// The secret that a text is; `None`: it is none of this kind that was ever given out.
@@ -62,6 +81,20 @@ impl<K: Kind> Secret<K> {
     /// there no way leads to a secret.
     pub fn digest(&self) -> Digest {
         Sha256::digest(&self.0).into()
+    }
+
+    /// What is kept of all that descend from one: the digest of the half that siblings share. Nobody knows that half who has
+    /// never had one of them, so a secret with it that is not known any more was one of them once.
+    pub fn family(&self) -> Digest {
+        Sha256::new().chain_update(K::PREFIX).chain_update(self.first_half()).finalize().into()
+    }
+
+    fn first_half(&self) -> [u8; FAMILY] {
+        let letters = self.0.as_bytes()[K::PREFIX.len()..].as_chunks::<4>().0;
+        let mut bytes = [0; ALL];
+        // It was made or read here: its letters are those of so many bytes.
+        let _ = URL_SAFE_NO_PAD.decode_slice(letters.as_flattened(), &mut bytes);
+        std::array::from_fn(|at| bytes[at])
     }
 
     /// The secret itself, for the one time that it is shown.
@@ -96,6 +129,16 @@ mod tests {
         let hex: String = token.digest().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(Token::parse(token.reveal()), Some(token));
         assert_eq!(hex, "2cc37a44afe6099f921855a14212d4cc5edb6e4dc9548e43b27c3a0d65581796");
+    }
+
+    #[test]
+    fn siblings_are_known_by_what_they_share() {
+        let token = Token::generate().unwrap();
+        let sibling = token.sibling().unwrap();
+        assert_eq!(Token::parse(sibling.reveal()), Some(sibling.clone()));
+        assert_eq!(sibling.sibling().unwrap().family(), token.family());
+        assert!(sibling != token && token.sibling().unwrap() != sibling);
+        assert_ne!(Token::generate().unwrap().family(), token.family());
     }
 
     proptest! {

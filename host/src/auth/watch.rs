@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Moment};
 use crate::store::grants::Grant;
 use crate::store::{Store, StoreError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +29,8 @@ type Grants = Mutex<HashMap<String, Watched>>;
 
 struct Watched {
     ended: CancellationToken,
+    /// Children of it by when tokens expire that somebody was let in with.
+    expiring: BTreeMap<u64, CancellationToken>,
     expires_at_ms: Option<u64>,
     /// Whether it was looked at since somebody was let in. It may have been revoked between the two.
     looked_at: bool,
@@ -40,8 +42,29 @@ struct Watched {
 pub struct LetIn {
     /// Cancelled when the grant ends. It is this one's own: whoever cancels it sends nobody else away.
     pub ended: CancellationToken,
+    /// Cancelled when the token expires, or the grant ends before.
+    pub expired: CancellationToken,
     /// Whether it is time to write down that the grant is used.
     pub note_use: bool,
+}
+
+impl Watched {
+    fn let_in(&mut self, expires_at_ms: Option<u64>, note_use: bool) -> LetIn {
+        let ended = &self.ended;
+        let of_token = |at| self.expiring.entry(at).or_insert_with(|| ended.child_token()).child_token();
+        LetIn {
+            ended: ended.child_token(),
+            expired: expires_at_ms.map_or_else(|| ended.child_token(), of_token),
+            note_use,
+        }
+    }
+
+    /// Tells those whose tokens have expired.
+    fn expire(&mut self, now_ms: u64) {
+        while let Some(first) = self.expiring.first_entry().filter(|first| *first.key() <= now_ms) {
+            first.remove().cancel();
+        }
+    }
 }
 
 impl Watch {
@@ -49,11 +72,11 @@ impl Watch {
         Self { grants: Arc::default(), store, clock, thread: Mutex::default() }
     }
 
-    /// Watches over a grant from now on.
+    /// Watches over a grant from now on, and over a token that expires at `expires_at_ms`.
     ///
     /// # Errors
     /// Nobody can: no thread can be started.
-    pub fn over(&self, grant: &Grant, now: Moment) -> io::Result<LetIn> {
+    pub fn over(&self, grant: &Grant, expires_at_ms: Option<u64>, now: Moment) -> io::Result<LetIn> {
         let mut grants = lock(&self.grants);
         if let Some(watched) = grants.get_mut(&grant.id) {
             // Refreshing puts it off, and nothing brings it nearer.
@@ -62,13 +85,18 @@ impl Watch {
             if note_use {
                 watched.noted = now.steady;
             }
-            return Ok(LetIn { ended: watched.ended.child_token(), note_use });
+            return Ok(watched.let_in(expires_at_ms, note_use));
         }
         // While the grants are locked: whoever is woken finds the new one among them.
         self.wake()?;
-        let ended = CancellationToken::new();
-        let let_in = LetIn { ended: ended.child_token(), note_use: true };
-        let watched = Watched { ended, expires_at_ms: grant.expires_at_ms, looked_at: false, noted: now.steady };
+        let mut watched = Watched {
+            ended: CancellationToken::new(),
+            expiring: BTreeMap::new(),
+            expires_at_ms: grant.expires_at_ms,
+            looked_at: false,
+            noted: now.steady,
+        };
+        let let_in = watched.let_in(expires_at_ms, true);
         grants.insert(grant.id.clone(), watched);
         Ok(let_in)
     }
@@ -108,6 +136,7 @@ fn watch(grants: &Grants, store: &Store, clock: &dyn Clock, woken: &Receiver<()>
 /// Ends what has ended. Where that cannot be told, nothing but time ends a grant. `at_all`: also where nothing has changed.
 fn look(grants: &Grants, store: &Store, now: Moment, at_all: bool) -> Result<(), StoreError> {
     lock(grants).retain(|_, watched| {
+        watched.expire(now.unix_ms);
         let is_over = watched.expires_at_ms.is_some_and(|at| at <= now.unix_ms);
         if is_over {
             watched.ended.cancel();

@@ -7,6 +7,7 @@ use crate::auth::{self, GrantRow, GrantState, Grants};
 use crate::report::time;
 use crate::setup::Setup;
 use crate::store::Whose;
+use crate::text::clean;
 use comfy_table::Cell;
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -148,8 +149,8 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
             table.add_row(vec![
                 Cell::new(&asked.request),
                 Cell::new(&asked.code),
-                Cell::new(asked.client_name.as_deref().unwrap_or(&asked.client_id)),
-                Cell::new(&asked.redirect_host),
+                Cell::new(client(asked)),
+                Cell::new(answers_to(asked)),
                 Cell::new(asked.scopes.join(" ")),
                 Cell::new(short(&asked.expires_at, &now)),
             ]);
@@ -159,12 +160,24 @@ fn requests(setup: &Setup, args: &RequestsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a client calls itself, and on a line of its own who it is: its site, or else its id.
+fn client(asked: &RequestRow) -> String {
+    let who = asked.client_host.as_deref().unwrap_or(&asked.client_id);
+    asked.client_name.as_ref().map_or_else(|| who.to_owned(), |name| format!("{name}\nof {who}"))
+}
+
+/// Where the answer goes, and what that means for who the client is.
+fn answers_to(asked: &RequestRow) -> String {
+    let host = &asked.redirect_host;
+    if asked.redirect_is_local { format!("{host}: any program on this machine can ask so") } else { host.clone() }
+}
+
 /// A request in one line.
 pub fn sentence(asked: &RequestRow) -> String {
     // Quoted, so that a name which goes on like this sentence is seen to be one.
     let name = asked.client_name.as_ref().map_or("a client".to_owned(), |name| format!("{name:?}"));
     let of = asked.client_host.as_deref().map(|host| format!(" of {host}")).unwrap_or_default();
-    let (host, scopes) = (&asked.redirect_host, asked.scopes.join(" "));
+    let (host, scopes) = (answers_to(asked), asked.scopes.join(" "));
     format!("{}: {name}{of} (answers go to {host}) asks for {scopes}; type {} to consent", asked.request, asked.code)
 }
 
@@ -176,7 +189,11 @@ fn table(grants: &Grants, user: &str, now: &str) -> String {
     table.set_header(kept(header(&["NAME", "USER", "HOLDS", "SCOPES", "LAST USED", "ID"]), &shown));
     for grant in &grants.grants {
         let cells = vec![
-            Cell::new(&grant.name),
+            // A client's own word is not to be taken for the name of a token.
+            Cell::new(match &grant.client_id {
+                Some(client) => format!("{}\nof {}", grant.name, clean(client)),
+                None => grant.name.clone(),
+            }),
             Cell::new(&grant.user_id),
             Cell::new(holds(grant, now)),
             Cell::new(grant.scopes.join(" ")),

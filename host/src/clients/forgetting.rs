@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often is looked whether there is anything to forget.
-const PAUSE: Duration = Duration::from_secs(60);
+pub(super) const PAUSE: Duration = Duration::from_secs(60);
 
 /// So much is forgotten at a time: whoever writes meanwhile waits some tens of milliseconds at the most.
 const STEP: usize = 100;
@@ -27,7 +27,8 @@ impl Forgetting {
 
     /// Forgets a little, if it is time to. As long as there is more, it is time the next time, too.
     pub fn turn(&mut self, store: &Store, now: Moment) {
-        if now.steady < self.next {
+        // Where there is no database yet, none is made for this.
+        if now.steady < self.next || !store.path().exists() {
             return;
         }
         let keep_ms = u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX);

@@ -171,10 +171,12 @@ fn write(store: &Store, heard: &Heard, clock: &dyn Clock, mut forgets: Forgettin
     let mut is_open = true;
     while is_open {
         is_open = heard.gather(&mut gathered);
+        if is_open || !gathered.is_empty() {
+            forgets.turn(store, clock.now());
+        }
         if gathered.is_empty() {
             continue;
         }
-        forgets.turn(store, clock.now());
         match store.touch_clients(&gathered) {
             Ok(()) => gathered.clear(),
             Err(error) => {
@@ -195,8 +197,11 @@ impl Heard {
     /// after it. They wake nobody: that would take longer than the call that tells of them. Returns whether more may come.
     fn gather(&self, gathered: &mut Gathered) -> bool {
         if gathered.is_empty() {
-            let Ok((id, activity)) = self.activities.recv() else { return false };
-            add(gathered.entry(id).or_default(), activity);
+            match self.activities.recv_timeout(super::forgetting::PAUSE) {
+                Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
+                // There may be something to forget, also where no client ever comes.
+                Err(error) => return error == RecvTimeoutError::Timeout,
+            }
         }
         let is_open = self.is_open.recv_timeout(GATHER) != Err(RecvTimeoutError::Disconnected);
         for (id, activity) in self.activities.try_iter() {

@@ -71,13 +71,33 @@ pub(super) enum Listener {
     Unix(UnixListener, Socket),
 }
 
-/// A socket's file; it goes with it.
-pub(super) struct Socket(PathBuf);
+/// A socket's file; it goes with it, unless another stands in its place by then.
+#[cfg(unix)]
+pub(super) struct Socket {
+    path: PathBuf,
+    /// The device and the inode.
+    is: Option<(u64, u64)>,
+}
 
+#[cfg(unix)]
+impl Socket {
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), is: Self::what_is_at(path) }
+    }
+
+    fn what_is_at(path: &Path) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt as _;
+        std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    }
+}
+
+#[cfg(unix)]
 impl Drop for Socket {
     fn drop(&mut self) {
-        // One that stays behind is taken away by the next server.
-        let _ = std::fs::remove_file(&self.0);
+        if self.is.is_some() && self.is == Self::what_is_at(&self.path) {
+            // One that stays behind is taken away by the next server.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -116,7 +136,7 @@ async fn open_socket(path: &Path) -> io::Result<Listener> {
         std::fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;
-    let socket = Socket(path.to_owned());
+    let socket = Socket::at(path);
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     Ok(Listener::Unix(listener, socket))
 }
@@ -193,7 +213,7 @@ impl fmt::Display for Listener {
             Self::Tcp(listener, _) => (listener, "http"),
             Self::Tls(listener, _) => (listener, "https"),
             #[cfg(unix)]
-            Self::Unix(_, socket) => return write!(to, "unix:{}", socket.0.display()),
+            Self::Unix(_, socket) => return write!(to, "unix:{}", socket.path.display()),
         };
         match listener.local_addr() {
             Ok(address) => write!(to, "{spoken}://{}", reachable(address)),

@@ -41,7 +41,7 @@ fn forget_clients(connection: &Connection, oldest_ms: u64, most: i64) -> rusqlit
     Ok(changed(connection.execute(&sql, params![oldest_ms.cast_signed(), most])?) < most)
 }
 
-/// A grant whose token is kept here is as good as revoked once both are forgotten. Where others give tokens out, they may give
+/// A grant whose tokens are given here is as good as revoked once all of it is forgotten. Where others give tokens out, they may give
 /// out new ones for a grant that was revoked here: that has to be known for good.
 fn forget_grants(connection: &Connection, oldest_ms: u64, most: i64) -> rusqlite::Result<bool> {
     let mut ended = connection.prepare_cached(ENDED_GRANTS)?;
@@ -66,7 +66,7 @@ const ENDED_CLIENTS: &str =
 /// The grants that may be forgotten.
 const ENDED_GRANTS: &str = "SELECT id FROM grant
     WHERE coalesce(min(revoked_at_ms, expires_at_ms), revoked_at_ms, expires_at_ms) < ?1
-        AND (revoked_at_ms IS NULL OR EXISTS (SELECT 1 FROM token WHERE grant_id = grant.id))
+        AND (revoked_at_ms IS NULL OR NOT is_others)
     LIMIT ?2";
 
 fn changed(rows: usize) -> i64 {

@@ -108,6 +108,7 @@ impl Store {
         self.write_durably(|connection| {
             let Some(known) = by_id(connection, &given.id)? else {
                 insert(connection, given)?;
+                connection.execute("UPDATE grant SET is_others = 1 WHERE id = ?1", [&given.id])?;
                 return Ok(given.clone());
             };
             if known.covers(given) {

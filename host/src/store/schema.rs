@@ -1,7 +1,7 @@
 //! The schema of the database, step by step.
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-pub(super) const MIGRATIONS: [&str; 7] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED, OAUTH];
+pub(super) const MIGRATIONS: [&str; 8] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED, OAUTH, FAMILIES];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -169,4 +169,17 @@ const OAUTH: &str = "
     CREATE INDEX oauth_code_by_grant ON oauth_code (grant_id);
     CREATE INDEX oauth_refresh_by_time ON oauth_refresh (issued_at_ms);
     CREATE INDEX oauth_refresh_by_grant ON oauth_refresh (grant_id, issued_at_ms);
+";
+
+/// By what refresh tokens are known once nothing else is known of them, and which grants others give tokens for. The ids of these are
+/// longer ones: a digest of what they are named by.
+const FAMILIES: &str = "
+    CREATE TABLE oauth_family (
+        digest BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL REFERENCES grant (id) ON DELETE CASCADE
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX oauth_family_by_grant ON oauth_family (grant_id);
+    DROP INDEX oauth_refresh_by_time;
+    ALTER TABLE grant ADD COLUMN is_others INTEGER NOT NULL DEFAULT 0;
+    UPDATE grant SET is_others = 1 WHERE length(id) > 24;
 ";

@@ -92,8 +92,9 @@ async fn who_is_let_in_while_the_grant_is_revoked_is_sent_away_all_the_same() {
     revoke(&door.office, &*door.clock, "ada", other).unwrap();
     told(&inside).await;
     // By now the revocations were noticed, and nothing changes any more.
-    let let_in = door.gate.watch.over(&read.grant, door.clock.now()).unwrap();
-    told(&Admitted { principal: Principal::from(read), ended: let_in.ended, resource: None }).await;
+    let let_in = door.gate.watch.over(&read.grant, None, door.clock.now()).unwrap();
+    told(&Admitted { principal: Principal::from(read), ended: let_in.ended, expired: let_in.expired, resource: None })
+        .await;
 }
 
 #[tokio::test]

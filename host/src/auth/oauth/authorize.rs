@@ -54,7 +54,7 @@ impl AuthorizationServer {
             tries: 0,
             asked_at_ms: self.now_ms(),
         };
-        self.store.add_request(&request, self.oldest_request_ms(), MOST_WAITING)?;
+        self.store.add_request(&request, &self.waiting(), MOST_WAITING)?;
         Ok(Begun { id, request })
     }
 }

@@ -8,6 +8,8 @@ use super::{AuthorizationServer, Code, Issuer, RequestId};
 use crate::auth::{Scope, Scopes};
 use crate::store::oauth::Request;
 use std::fmt;
+use std::sync::PoisonError;
+use std::time::Duration;
 
 /// So many codes may be tried for a request.
 pub const MOST_TRIES: u32 = 5;
@@ -56,6 +58,18 @@ impl fmt::Display for Flaw {
     }
 }
 
+/// For how long a consent that comes again is answered again: a form is sent twice, and browsers show the second answer.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// What was consented to last, and where it has led. It is nowhere else: only the code's digest is kept.
+pub(super) struct Consented {
+    id: RequestId,
+    user_code: UserCode,
+    redirect: Redirect,
+    /// On the steady clock.
+    at: Duration,
+}
+
 impl AuthorizationServer {
     /// What is chosen of a request before its owner has chosen: all of it, but that power over other grants is given on purpose
     /// alone.
@@ -70,14 +84,21 @@ impl AuthorizationServer {
     /// # Errors
     /// When there is no such request, too many codes were wrong, or nothing can be written.
     pub fn consent(&self, id: &RequestId, answer: &Answer<'_>, issuer: &Issuer) -> Result<Answered, Refused> {
-        let oldest = self.oldest_request_ms();
+        let now = self.clock.now().steady;
+        let typed = UserCode::typed(answer.code);
+        // One at a time: the same one that comes beside the first waits for what that is told.
+        let mut consented = self.consented.lock().unwrap_or_else(PoisonError::into_inner);
+        consented.retain(|one| now.saturating_sub(one.at) < AGAIN);
+        if let Some(again) = consented.iter().find(|one| one.id == *id && one.user_code.is(&typed)) {
+            return Ok(Answered::Granted(again.redirect.clone()));
+        }
+        let waiting = self.waiting();
         let wanted = |request: &Request| {
             let wanted = Scopes::of_text(&request.scopes);
             answer.scopes.iter().filter(|scope| wanted.permit(*scope)).collect::<Scopes>()
         };
         // What cannot be an answer costs no try.
-        let typed = UserCode::typed(answer.code);
-        let asked = self.store.request(&id.digest(), oldest)?.ok_or_else(gone)?;
+        let asked = self.store.request(&id.digest(), &waiting)?.ok_or_else(gone)?;
         if wanted(&asked).is_empty() {
             return Ok(Answered::Again(Box::new(asked), Flaw::NothingChosen));
         }
@@ -85,7 +106,7 @@ impl AuthorizationServer {
             return Ok(Answered::Again(Box::new(asked), Flaw::NoCode));
         }
         // It counts before it is looked at: who sends many at a time has no more tries.
-        let request = self.store.try_request(&id.digest(), oldest, MOST_TRIES)?.ok_or_else(gone)?;
+        let request = self.store.try_request(&id.digest(), &waiting, MOST_TRIES)?.ok_or_else(gone)?;
         if !typed.is(&UserCode::typed(&request.user_code)) {
             return match MOST_TRIES.saturating_sub(request.tries) {
                 0 => self.end(id, "too many wrong codes were typed", issuer),
@@ -94,15 +115,16 @@ impl AuthorizationServer {
         }
         let scopes = wanted(&request);
         let code = Code::generate()?;
-        if !self.store.consent(&id.digest(), oldest, &code.digest(), &scopes.to_string(), self.now_ms())? {
+        if !self.store.consent(&id.digest(), &waiting, &code.digest(), &scopes.to_string(), self.now_ms())? {
             return Err(gone().into());
         }
-        let redirect = Redirect::checked(&request.redirect_uri)?;
-        Ok(Answered::Granted(redirect.with(&[
+        let redirect = Redirect::checked(&request.redirect_uri)?.with(&[
             ("code", Some(code.reveal())),
             ("state", request.state.as_deref()),
             ("iss", Some(issuer.as_str())),
-        ])))
+        ]);
+        consented.push(Consented { id: id.clone(), user_code: typed, redirect: redirect.clone(), at: now });
+        Ok(Answered::Granted(redirect))
     }
 
     /// Refuses a request. Nobody needs a code for that.
@@ -114,7 +136,7 @@ impl AuthorizationServer {
     }
 
     fn end(&self, id: &RequestId, why: &'static str, issuer: &Issuer) -> Result<Answered, Refused> {
-        let request = self.store.take_request(&id.digest(), self.oldest_request_ms())?.ok_or_else(gone)?;
+        let request = self.store.take_request(&id.digest(), &self.waiting())?.ok_or_else(gone)?;
         let redirect = Redirect::checked(&request.redirect_uri)?;
         Err(refused(OAuthError::new(ErrorCode::AccessDenied, why), redirect, request.state.as_deref(), issuer))
     }

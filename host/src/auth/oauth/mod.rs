@@ -33,7 +33,8 @@ use super::remote::{Fetcher, Reach};
 use super::token::{Kind, Secret};
 use crate::clock::Clock;
 use crate::store::Store;
-use std::sync::Arc;
+use crate::store::oauth::Asked;
+use std::sync::{Arc, Mutex};
 
 /// How long a request waits for its owner, milliseconds.
 const REQUEST_LASTS_MS: u64 = 10 * 60 * 1000;
@@ -77,27 +78,29 @@ pub struct AuthorizationServer {
     clock: Arc<dyn Clock>,
     user_id: String,
     documents: Fetcher,
+    consented: Mutex<Vec<consent::Consented>>,
 }
 
 impl AuthorizationServer {
     /// The server that gives grants of this user's.
     pub fn new(store: Arc<Store>, clock: Arc<dyn Clock>, user_id: String) -> Self {
         let documents = Fetcher::new(Reach::Public, Arc::clone(&clock));
-        Self { store, clock, user_id, documents }
+        Self { store, clock, user_id, documents, consented: Mutex::default() }
     }
 
     fn now_ms(&self) -> u64 {
         self.clock.now().unix_ms
     }
 
-    /// Requests that were asked before this wait no more.
-    fn oldest_request_ms(&self) -> u64 {
-        oldest_request_ms(&*self.clock)
+    /// When requests were asked that wait still.
+    fn waiting(&self) -> Asked {
+        waiting(&*self.clock)
     }
 }
 
-fn oldest_request_ms(clock: &dyn Clock) -> u64 {
-    clock.now().unix_ms.saturating_sub(REQUEST_LASTS_MS)
+fn waiting(clock: &dyn Clock) -> Asked {
+    let now_ms = clock.now().unix_ms;
+    now_ms.saturating_sub(REQUEST_LASTS_MS)..=now_ms.saturating_add(REQUEST_LASTS_MS)
 }
 
 #[cfg(test)]

@@ -7,20 +7,24 @@ use url::{Host, Url};
 /// The longest redirect URI, bytes.
 const MAX: usize = 2048;
 
-/// Schemes that a browser runs, opens or shows itself, instead of handing what is sent to the client.
-const BROWSERS_OWN: [&str; 12] = [
-    "about",
-    "blob",
-    "chrome",
-    "data",
-    "file",
-    "filesystem",
-    "ftp",
-    "intent",
-    "javascript",
-    "vbscript",
-    "view-source",
-    "ws",
+/// Schemes without a dot that MCP clients are known to have. Others are of the form that RFC 8252, section 7.1, wants: a
+/// domain's name reversed. Browsers and desktops open many that are neither, such as `mailto`, `search-ms` or `view-source`.
+const KNOWN: [&str; 15] = [
+    "claude",
+    "code-oss",
+    "cursor",
+    "goose",
+    "jetbrains",
+    "kiro",
+    "lmstudio",
+    "raycast",
+    "trae",
+    "vscode",
+    "vscode-insiders",
+    "vscodium",
+    "warp",
+    "windsurf",
+    "zed",
 ];
 
 /// Reads a redirect URI that a client registers: `https`, `http` on this machine alone, or a scheme of the client's own
@@ -42,8 +46,8 @@ pub fn parse(text: &str) -> Result<Url, OAuthError> {
         "https" => Ok(url),
         "http" if is_loopback(&url) => Ok(url),
         "http" => refused("a redirect URI with http is for this machine alone: 127.0.0.1, [::1] or localhost"),
-        own if BROWSERS_OWN.contains(&own) || own == "wss" => refused("a redirect URI has a scheme that no client has"),
-        _ => Ok(url),
+        own if own.contains('.') || KNOWN.contains(&own) => Ok(url),
+        _ => refused("a redirect URI's scheme is neither a reversed domain name nor one of a known client"),
     }
 }
 
@@ -161,6 +165,13 @@ mod tests {
             "https://agents.example/#",
             "https://agents.example/#a",
             "javascript:alert(1)",
+            "mailto:a@b.example",
+            "ms-settings:x",
+            "search-ms:query=x",
+            "feed:https://a.example/",
+            "intent://a.example/",
+            "vbscript:x",
+            "myapp:/callback",
             "JavaScript:alert(1)",
             "data:text/html,x",
             "file:///etc/passwd",

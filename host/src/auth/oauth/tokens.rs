@@ -23,7 +23,7 @@ const ACCESS_LASTS: u64 = 60 * 60;
 /// How long a grant lives under which no token is asked for: a client that is used at all asks each hour.
 const UNUSED_MS: u64 = 90 * DAY_MS;
 
-/// So many tokens of each kind are remembered for a grant: more than come of refreshing each hour for as long as any is.
+/// So many tokens of each kind are remembered for a grant. A refresh token that is not is known by its family, as a used one.
 const MOST_OF_A_GRANT: u32 = 4096;
 
 /// How long a refresh token may be shown again: clients refresh in parallel, and ask again for an answer that was lost.
@@ -72,13 +72,14 @@ impl AuthorizationServer {
         self.check_client(client_id)?;
         let code = Code::parse(shown).ok_or_else(|| invalid("the code is none"))?;
         let consent = self.store.consent_of(&code.digest())?.filter(|consent| consent.client_id == client_id);
-        let consent = consent.ok_or_else(|| invalid("the code is none of this client's, or was forgotten"))?;
+        let consent = consent.ok_or_else(|| invalid("the code is none of this client's, or has expired"))?;
         let now_ms = self.now_ms();
         // One that was redeemed is looked at no further: whoever shows it, its grant ends.
         if consent.grant_id.is_none() {
             check(&consent, redirect_uri, verifier, issuer, now_ms)?;
         }
-        let (issued, pair) = pair(Scopes::of_text(&consent.scopes), None, consent.resource.clone(), now_ms)?;
+        let refresh = RefreshToken::generate()?;
+        let (issued, pair) = pair(refresh, Scopes::of_text(&consent.scopes), None, consent.resource.clone(), now_ms)?;
         let grant = self.grant(consent, now_ms)?;
         let redeemed = self.store.redeem_code(&code.digest(), &grant, &pair, now_ms.saturating_sub(CODE_KEPT_MS))?;
         given(redeemed, client_id, "the code was redeemed before; what was given for it is revoked")?;
@@ -90,17 +91,17 @@ impl AuthorizationServer {
         let shown = params.need("refresh_token")?;
         self.check_client(client_id)?;
         let token = RefreshToken::parse(shown).ok_or_else(|| invalid("the refresh token is none"))?;
-        let found = self.store.refreshes(&token.digest())?;
+        let found = self.store.refreshes(&token.digest(), &token.family())?;
         let found = found.filter(|(grant, _)| grant.client_id.as_deref() == Some(client_id));
         let (grant, resource) = found.ok_or_else(|| invalid("the refresh token is none of this client's"))?;
-        if resource != issuer.resource() {
+        // What is known by its family alone is looked at no further: whoever shows it, its grant ends.
+        if resource.is_some_and(|resource| resource != issuer.resource()) {
             return Err(wrong_target());
         }
         let granted = Scopes::of_text(&grant.scopes);
         let narrowed = params.get("scope").map(|wanted| narrow(&granted, wanted)).transpose()?;
-        let (issued, pair) = pair(granted, narrowed, resource, self.now_ms())?;
-        let oldest_ms = pair.now_ms.saturating_sub(UNUSED_MS);
-        let redeemed = self.store.redeem_refresh(&token.digest(), &pair, GRACE_MS, oldest_ms)?;
+        let (issued, pair) = pair(token.sibling()?, granted, narrowed, issuer.resource(), self.now_ms())?;
+        let redeemed = self.store.redeem_refresh(&token.digest(), &pair, GRACE_MS)?;
         given(redeemed, client_id, "the refresh token was used before; its grant is revoked")?;
         Ok(issued)
     }
@@ -130,7 +131,7 @@ impl AuthorizationServer {
         let grant = if let Some(token) = Token::parse(shown) {
             self.store.grant_of(&token.digest())?.map(|shown| shown.grant)
         } else if let Some(token) = RefreshToken::parse(shown) {
-            self.store.refreshes(&token.digest())?.map(|(grant, _)| grant)
+            self.store.refreshes(&token.digest(), &token.family())?.map(|(grant, _)| grant)
         } else {
             None
         };
@@ -165,17 +166,19 @@ fn check(
 
 /// A new pair, and what is kept of it.
 fn pair(
+    refresh: RefreshToken,
     granted: Scopes,
     narrowed: Option<Scopes>,
     resource: String,
     now_ms: u64,
 ) -> Result<(Issued, Pair), OAuthError> {
-    let (access, refresh) = (Token::generate()?, RefreshToken::generate()?);
+    let access = Token::generate()?;
     let kept = Pair {
         access: access.digest(),
         access_expires_at_ms: now_ms.saturating_add(ACCESS_LASTS * SECOND_MS),
         access_scopes: narrowed.as_ref().map(ToString::to_string),
         refresh: refresh.digest(),
+        family: refresh.family(),
         resource,
         grant_expires_at_ms: now_ms.saturating_add(UNUSED_MS),
         most: MOST_OF_A_GRANT,
@@ -196,7 +199,7 @@ fn narrow(granted: &Scopes, wanted: &str) -> Result<Scopes, OAuthError> {
 fn given(redeemed: Redeemed, client_id: &str, reused: &'static str) -> Result<(), OAuthError> {
     match redeemed {
         Redeemed::Given(_) => Ok(()),
-        Redeemed::Unknown => Err(invalid("it was forgotten")),
+        Redeemed::Unknown => Err(invalid("it has expired")),
         Redeemed::Ended => Err(invalid("the grant has ended")),
         Redeemed::Reused(grant) => {
             tracing::warn!(grant, client = client_id, "{reused}");

@@ -34,9 +34,9 @@ impl UserCode {
         Ok(Self(code))
     }
 
-    /// What somebody has typed: neither case nor blanks and hyphens matter.
+    /// What somebody has typed: nothing but letters and figures matters, nor does their case.
     pub fn typed(text: &str) -> Self {
-        let letters = text.chars().filter(|c| !c.is_whitespace() && *c != '-').take(LENGTH + 1);
+        let letters = text.chars().filter(|c| c.is_alphanumeric()).take(LENGTH + 1);
         Self(letters.map(|c| c.to_ascii_uppercase()).collect())
     }
 
@@ -70,9 +70,15 @@ mod tests {
         let code = UserCode::generate().unwrap();
         let shown = code.to_string();
         assert_eq!((shown.len(), shown.find('-')), (9, Some(4)));
-        for typed in
-            [shown.clone(), shown.to_lowercase(), shown.replace('-', ""), format!(" {} ", shown.replace('-', " - "))]
-        {
+        for typed in [
+            shown.replace('-', "\u{2013}"),
+            shown.replace('-', "\u{a0}\u{2011}\u{200b}"),
+            format!("{shown}."),
+            shown.clone(),
+            shown.to_lowercase(),
+            shown.replace('-', ""),
+            format!(" {} ", shown.replace('-', " - ")),
+        ] {
             assert!(UserCode::typed(&typed).is(&code), "{typed}");
         }
         for wrong in ["", "-", &shown[..8], &format!("{shown}B"), &UserCode::generate().unwrap().to_string()] {

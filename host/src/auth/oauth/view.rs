@@ -1,7 +1,7 @@
 //! The requests that wait, as the owner sees them. The one-time codes are in it: it is for the owner's terminal alone.
 
 use super::redirect::Redirect;
-use super::{AuthorizationServer, REQUEST_LASTS_MS, document, oldest_request_ms};
+use super::{AuthorizationServer, REQUEST_LASTS_MS, document, waiting};
 use crate::auth::Scopes;
 use crate::auth::scope::Scope;
 use crate::clock::Clock;
@@ -33,6 +33,8 @@ pub struct RequestRow {
     pub client_host: Option<String>,
     /// Where the answer goes.
     pub redirect_host: String,
+    /// Whether that is a program on this machine: then any other here can say that it is this client, whoever vouches for that.
+    pub redirect_is_local: bool,
     /// What it wants.
     pub scopes: Vec<&'static str>,
     /// What it wants it for: the address of the MCP endpoint.
@@ -50,7 +52,7 @@ pub struct RequestRow {
 /// # Errors
 /// When the database cannot be read.
 pub fn requests(store: &Store, clock: &dyn Clock) -> Result<Requests, StoreError> {
-    let found = store.requests(oldest_request_ms(clock))?;
+    let found = store.requests(&waiting(clock))?;
     Ok(Requests { schema: "headcount.grant_requests/1", requests: found.iter().map(row).collect() })
 }
 
@@ -63,11 +65,11 @@ pub fn deny(
     clock: &dyn Clock,
     meant: impl Fn(&RequestRow) -> bool,
 ) -> Result<Vec<RequestRow>, StoreError> {
-    let oldest = oldest_request_ms(clock);
+    let waiting = waiting(clock);
     let mut denied = Vec::new();
-    for request in store.requests(oldest)? {
+    for request in store.requests(&waiting)? {
         let row = row(&request);
-        if meant(&row) && store.take_request(&request.id, oldest)?.is_some() {
+        if meant(&row) && store.take_request(&request.id, &waiting)?.is_some() {
             denied.push(row);
         }
     }
@@ -82,12 +84,14 @@ impl AuthorizationServer {
 }
 
 fn row(request: &Request) -> RequestRow {
+    let redirect = Redirect::checked(&request.redirect_uri).ok();
     RequestRow {
         request: crate::names::short_hash(&request.id),
         client_id: clean(&request.client_id),
         client_name: request.client_name.as_deref().map(clean),
         client_host: document::address(&request.client_id).and_then(|url| Some(url.host_str()?.to_owned())),
-        redirect_host: Redirect::checked(&request.redirect_uri).map(|to| to.host()).unwrap_or_default(),
+        redirect_host: redirect.as_ref().map(Redirect::host).unwrap_or_default(),
+        redirect_is_local: redirect.is_some_and(|to| to.is_on_this_machine()),
         scopes: Scopes::of_text(&request.scopes).iter().map(Scope::as_str).collect(),
         resource: request.resource.clone(),
         code: request.user_code.clone(),

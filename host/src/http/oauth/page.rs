@@ -42,6 +42,7 @@ struct Asked {
     name: Option<String>,
     client_host: Option<String>,
     redirect_host: String,
+    redirect_is_local: bool,
     scopes: Vec<Wanted>,
 }
 
@@ -66,6 +67,7 @@ impl Page {
             name: row.client_name,
             client_host: row.client_host,
             redirect_host: row.redirect_host,
+            redirect_is_local: row.redirect_is_local,
             scopes: wanted
                 .map(|scope| Wanted { name: scope.as_str(), words: words(scope), chosen: chosen.permit(scope) })
                 .collect(),

@@ -21,21 +21,21 @@ pub struct Body {
     pieces: VecDeque<Bytes>,
     /// How many bytes it has in all, where that is known.
     length: Option<u64>,
-    /// It ends then, whatever is still to come.
-    until: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// It ends with the first of these, whatever is still to come.
+    until: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// What it takes up as long as it is sent.
     _kept: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 impl Body {
-    /// The body that rmcp writes, until `until` is cancelled; `kept` goes with it.
+    /// The body that rmcp writes, until one of `until` is cancelled; `kept` goes with it.
     pub(super) fn new(
         inner: BoxBody<Bytes, Infallible>,
         splicer: Arc<Splicer>,
-        until: CancellationToken,
+        until: impl IntoIterator<Item = CancellationToken>,
         kept: Vec<Box<dyn Any + Send + Sync>>,
     ) -> Self {
-        let until = Box::pin(until.cancelled_owned());
+        let until = until.into_iter().map(|until| Box::pin(until.cancelled_owned())).collect();
         Self { inner, splicer, pieces: VecDeque::new(), length: None, until, _kept: kept }
     }
 
@@ -62,7 +62,7 @@ impl http_body::Body for Body {
                 this.length = this.length.map(|left| left - piece.len() as u64);
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
-            if this.length.is_some() || this.until.as_mut().poll(cx).is_ready() {
+            if this.length.is_some() || this.until.iter_mut().any(|until| until.as_mut().poll(cx).is_ready()) {
                 return Poll::Ready(None);
             }
             let Some(Ok(frame)) = ready!(Pin::new(&mut this.inner).poll_frame(cx)) else { return Poll::Ready(None) };

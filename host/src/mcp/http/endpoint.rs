@@ -23,7 +23,6 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::bytes::Bytes;
-use tokio_util::sync::CancellationToken;
 
 /// Sessions of the older era that there may be in all.
 const SESSIONS: usize = 1024;
@@ -106,7 +105,7 @@ impl Endpoint {
             Method::GET | Method::DELETE => {
                 guest.check(&admitted.principal, &Wish::Other)?;
                 if request.method() == Method::GET {
-                    get(&guest, request).await
+                    get(&guest, admitted, request).await
                 } else {
                     delete(&guest, request.headers()).await
                 }
@@ -200,9 +199,9 @@ async fn post(
     let session = session(guest, request.headers_mut()).await?;
     let until = if wish == Wish::Listen {
         kept.push(Box::new(guest.stream()?));
-        &guest.gone
+        vec![guest.gone.clone(), admitted.expired.clone()]
     } else {
-        &guest.over
+        vec![guest.over.clone()]
     };
     let says_json = says_json(request.headers());
     let response = ask(guest, request).await;
@@ -219,18 +218,19 @@ async fn post(
     }
     let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
     let (head, inner) = response.into_parts();
-    let body = Body::new(inner, Arc::clone(&guest.splicer), until.clone(), kept);
+    let body = Body::new(inner, Arc::clone(&guest.splicer), until, kept);
     Ok(Response::from_parts(head, if is_stream { body } else { body.whole().await }))
 }
 
 /// The stream on which a session hears what it has subscribed to. Without a session nothing is ever pushed.
-async fn get(guest: &Guest, mut request: Request<Bytes>) -> Result<Response<Body>, Refusal> {
+async fn get(guest: &Guest, admitted: &Admitted, mut request: Request<Bytes>) -> Result<Response<Body>, Refusal> {
     let id = session(guest, request.headers_mut()).await?.ok_or(ONLY_POST)?;
     let place = guest.stream()?;
     let response = ask(guest, request).await;
     let session = guest.sessions.get(&id).ok_or(Refusal::NoSession)?;
     let kept: Kept = vec![Box::new(session.hold()), Box::new(place)];
-    Ok(response.map(|inner| Body::new(inner, Arc::clone(&guest.splicer), session.over(), kept)))
+    Ok(response
+        .map(|inner| Body::new(inner, Arc::clone(&guest.splicer), [session.over(), admitted.expired.clone()], kept)))
 }
 
 /// Ends a session, as its client wishes.
@@ -290,7 +290,7 @@ fn no_message(guest: &Guest, error: &NoMessage) -> Response<Body> {
 }
 
 fn response(guest: &Guest, status: StatusCode, body: Bytes) -> Response<Body> {
-    let body = Body::new(Full::new(body).boxed(), Arc::clone(&guest.splicer), CancellationToken::new(), Kept::new());
+    let body = Body::new(Full::new(body).boxed(), Arc::clone(&guest.splicer), [], Kept::new());
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response

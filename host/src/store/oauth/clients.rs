@@ -17,7 +17,8 @@ pub struct Client {
 }
 
 impl Store {
-    /// Takes up a client, which is on the disk then. Of those that nobody has ever consented to only the newest `most` stay.
+    /// Takes up a client, which is on the disk then. Of those that nobody has ever consented to, and none
+    /// of whose requests waits, only the newest `most` stay.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -29,6 +30,7 @@ impl Store {
             let sql = "DELETE FROM oauth_client WHERE id IN (
                 SELECT id FROM oauth_client AS unused
                 WHERE NOT EXISTS (SELECT 1 FROM grant WHERE client_id = unused.id)
+                    AND NOT EXISTS (SELECT 1 FROM oauth_request WHERE client_id = unused.id)
                     AND NOT EXISTS (SELECT 1 FROM oauth_code WHERE client_id = unused.id AND grant_id IS NULL)
                 ORDER BY registered_at_ms DESC, rowid DESC LIMIT -1 OFFSET ?1)";
             connection.execute(sql, [most]).map(drop)

@@ -9,7 +9,7 @@ mod requests;
 mod tokens;
 
 pub use clients::Client;
-pub use requests::Request;
+pub use requests::{Asked, Request};
 pub use tokens::{Consent, Pair, Redeemed};
 
 #[cfg(test)]

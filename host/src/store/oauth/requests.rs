@@ -4,6 +4,7 @@
 use crate::store::grants::Digest;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use std::ops::RangeInclusive;
 
 /// A request for authorization (RFC 6749, section 4.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,15 +38,23 @@ const MAKE_ROOM: &str = "DELETE FROM oauth_request WHERE id =
     (SELECT id FROM oauth_request AS one WHERE id <> ?1
     ORDER BY (SELECT count(*) FROM oauth_request WHERE client_id = one.client_id) DESC, asked_at_ms, id LIMIT 1)";
 
+/// When requests were asked that wait still, Unix milliseconds. What was asked far in the future was so by a clock that was wrong.
+pub type Asked = RangeInclusive<u64>;
+
+fn bounds(waiting: &Asked) -> [i64; 2] {
+    [*waiting.start(), *waiting.end()].map(u64::cast_signed)
+}
+
 impl Store {
-    /// Takes up a request; those that were asked before `oldest_ms` are forgotten. No more than `most` wait at a time: room is
+    /// Takes up a request; those that were not asked in `waiting` are forgotten. No more than `most` wait at a time: room is
     /// made by the oldest of the client that has the most of them, so that one client does not drive out others.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn add_request(&self, request: &Request, oldest_ms: u64, most: u32) -> Result<(), StoreError> {
+    pub fn add_request(&self, request: &Request, waiting: &Asked, most: u32) -> Result<(), StoreError> {
         self.write(|connection| {
-            connection.execute("DELETE FROM oauth_request WHERE asked_at_ms < ?1", [oldest_ms.cast_signed()])?;
+            let sql = "DELETE FROM oauth_request WHERE asked_at_ms NOT BETWEEN ?1 AND ?2";
+            connection.execute(sql, bounds(waiting))?;
             insert(connection, request)?;
             let waiting: u32 = connection.query_row("SELECT count(*) FROM oauth_request", [], |row| row.get(0))?;
             if waiting > most {
@@ -55,56 +64,59 @@ impl Store {
         })
     }
 
-    /// Those that were asked since `oldest_ms` and wait, the oldest first.
+    /// Those that were asked in `waiting`, the oldest first.
     ///
     /// # Errors
     /// When the database cannot be read. Where there is none yet, nobody waits.
-    pub fn requests(&self, oldest_ms: u64) -> Result<Vec<Request>, StoreError> {
+    pub fn requests(&self, waiting: &Asked) -> Result<Vec<Request>, StoreError> {
         let found = self.read(|connection| {
-            let sql = "SELECT * FROM oauth_request WHERE asked_at_ms >= ?1 ORDER BY asked_at_ms, id";
-            connection.prepare_cached(sql)?.query_map([oldest_ms.cast_signed()], from_row)?.collect()
+            let sql = "SELECT * FROM oauth_request WHERE asked_at_ms BETWEEN ?1 AND ?2 ORDER BY asked_at_ms, id";
+            connection.prepare_cached(sql)?.query_map(bounds(waiting), from_row)?.collect()
         })?;
         Ok(found.unwrap_or_default())
     }
 
-    /// The request of this id. `None`: there is none since `oldest_ms`.
+    /// The request of this id. `None`: there is none that was asked in `waiting`.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn request(&self, id: &Digest, oldest_ms: u64) -> Result<Option<Request>, StoreError> {
+    pub fn request(&self, id: &Digest, waiting: &Asked) -> Result<Option<Request>, StoreError> {
         let found = self.read(|connection| {
-            let sql = "SELECT * FROM oauth_request WHERE id = ?1 AND asked_at_ms >= ?2";
-            connection.prepare_cached(sql)?.query_row(params![id, oldest_ms.cast_signed()], from_row).optional()
+            let sql = "SELECT * FROM oauth_request WHERE id = ?1 AND asked_at_ms BETWEEN ?2 AND ?3";
+            let [from, to] = bounds(waiting);
+            connection.prepare_cached(sql)?.query_row(params![id, from, to], from_row).optional()
         })?;
         Ok(found.flatten())
     }
 
     /// A request that a code is about to be tried for; the try counts, whatever comes of it. `None`: there is none of this id
-    /// since `oldest_ms`, or so many codes were tried that none more may be.
+    /// that was asked in `waiting`, or so many codes were tried that none more may be.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn try_request(&self, id: &Digest, oldest_ms: u64, most_tries: u32) -> Result<Option<Request>, StoreError> {
+    pub fn try_request(&self, id: &Digest, waiting: &Asked, most_tries: u32) -> Result<Option<Request>, StoreError> {
         self.write(|connection| {
-            let sql = "UPDATE oauth_request SET tries = tries + 1 WHERE id = ?1 AND asked_at_ms >= ?2 AND tries < ?3
-                RETURNING *";
-            connection.query_row(sql, params![id, oldest_ms.cast_signed(), most_tries], from_row).optional()
+            let sql = "UPDATE oauth_request SET tries = tries + 1 WHERE id = ?1 AND asked_at_ms BETWEEN ?2 AND ?3
+                    AND tries < ?4 RETURNING *";
+            let [from, to] = bounds(waiting);
+            connection.query_row(sql, params![id, from, to, most_tries], from_row).optional()
         })
     }
 
-    /// Forgets a request, and returns it; `None`: there is none of this id since `oldest_ms`.
+    /// Forgets a request, and returns it; `None`: there is none of this id that was asked in `waiting`.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn take_request(&self, id: &Digest, oldest_ms: u64) -> Result<Option<Request>, StoreError> {
-        self.write(|connection| take(connection, id, oldest_ms))
+    pub fn take_request(&self, id: &Digest, waiting: &Asked) -> Result<Option<Request>, StoreError> {
+        self.write(|connection| take(connection, id, waiting))
     }
 }
 
 /// Takes a request out, so that it is answered once.
-pub(super) fn take(connection: &Connection, id: &Digest, oldest_ms: u64) -> rusqlite::Result<Option<Request>> {
-    let sql = "DELETE FROM oauth_request WHERE id = ?1 AND asked_at_ms >= ?2 RETURNING *";
-    connection.query_row(sql, params![id, oldest_ms.cast_signed()], from_row).optional()
+pub(super) fn take(connection: &Connection, id: &Digest, waiting: &Asked) -> rusqlite::Result<Option<Request>> {
+    let sql = "DELETE FROM oauth_request WHERE id = ?1 AND asked_at_ms BETWEEN ?2 AND ?3 RETURNING *";
+    let [from, to] = bounds(waiting);
+    connection.query_row(sql, params![id, from, to], from_row).optional()
 }
 
 fn insert(connection: &Connection, request: &Request) -> rusqlite::Result<()> {

@@ -1,6 +1,6 @@
 //! Codes and refresh tokens, and what is given for them.
 
-use super::requests::take;
+use super::requests::{Asked, take};
 use crate::store::grants::{Digest, Grant, from_row as grant_from_row, insert as insert_grant};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
@@ -40,11 +40,13 @@ pub struct Pair {
     pub access_scopes: Option<String>,
     /// The refresh token's digest.
     pub refresh: Digest,
+    /// What the refresh tokens of a grant are known by when nothing else is known of them any more.
+    pub family: Digest,
     /// The resource that both are for.
     pub resource: String,
     /// When the grant expires if nothing more is given out under it, Unix milliseconds.
     pub grant_expires_at_ms: u64,
-    /// How many of each kind the grant has at the most; the oldest make room.
+    /// How many of each kind the grant has at the most; the oldest make room. Refresh tokens that did are as good as used ones.
     pub most: u32,
     /// The time now, Unix milliseconds.
     pub now_ms: u64,
@@ -65,20 +67,20 @@ pub enum Redeemed {
 
 impl Store {
     /// Puts a code in the place of a request, once: it is for what the request wants of `scopes`. On the disk then. Returns
-    /// whether the request was there since `oldest_ms`.
+    /// whether there is a request of this id that was asked in `waiting`.
     ///
     /// # Errors
     /// When the database cannot be written.
     pub fn consent(
         &self,
         request: &Digest,
-        oldest_ms: u64,
+        waiting: &Asked,
         code: &Digest,
         scopes: &str,
         now_ms: u64,
     ) -> Result<bool, StoreError> {
         self.write_durably(|connection| {
-            let Some(asked) = take(connection, request, oldest_ms)? else { return Ok(false) };
+            let Some(asked) = take(connection, request, waiting)? else { return Ok(false) };
             let sql = "INSERT INTO oauth_code VALUES (:digest, :client, :name, :redirect, :scopes, :resource, :challenge, :now,
                 NULL)";
             let values = named_params! {
@@ -137,47 +139,42 @@ impl Store {
         })
     }
 
-    /// The grant of a refresh token, and the resource that the token is for.
+    /// The grant of a refresh token, and the resource that the token is for; `None` for that: it is not known any more, but that
+    /// it was one of this family.
     ///
     /// # Errors
     /// When the database cannot be read, or not for sure.
-    pub fn refreshes(&self, token: &Digest) -> Result<Option<(Grant, String)>, StoreError> {
+    pub fn refreshes(&self, token: &Digest, family: &Digest) -> Result<Option<(Grant, Option<String>)>, StoreError> {
         let found = self.decide(|connection| {
-            let sql = "SELECT grant.*, resource FROM oauth_refresh JOIN grant ON grant.id = grant_id WHERE digest = ?1";
-            let row = |row: &Row<'_>| Ok((grant_from_row(row)?, row.get("resource")?));
-            connection.prepare_cached(sql)?.query_row([token], row).optional()
+            let found = find_refresh(connection, token, family)?;
+            Ok(found.map(|(grant, kept)| (grant, kept.map(|kept| kept.resource))))
         })?;
         Ok(found.flatten())
     }
 
     /// Redeems a refresh token for a new pair under the same grant, which then lives on. All of it is on the disk then. One that
     /// was redeemed before is redeemed again only for so many milliseconds after that: clients refresh in parallel, and ask
-    /// again for an answer that was lost. After those, the grant is revoked. Refresh tokens that were given out before `oldest_ms` are
-    /// forgotten.
+    /// again for an answer that was lost. Otherwise, and when it is known by its family alone, the grant is revoked.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn redeem_refresh(
-        &self,
-        token: &Digest,
-        pair: &Pair,
-        grace_ms: u64,
-        oldest_ms: u64,
-    ) -> Result<Redeemed, StoreError> {
+    pub fn redeem_refresh(&self, token: &Digest, pair: &Pair, grace_ms: u64) -> Result<Redeemed, StoreError> {
         self.write_durably(|connection| {
-            connection.execute("DELETE FROM oauth_refresh WHERE issued_at_ms < ?1", [oldest_ms.cast_signed()])?;
-            let sql =
-                "SELECT grant.*, used_at_ms FROM oauth_refresh JOIN grant ON grant.id = grant_id WHERE digest = ?1";
-            let row = |row: &Row<'_>| Ok((grant_from_row(row)?, row.get::<_, Option<i64>>("used_at_ms")?));
-            let Some((mut grant, used_at_ms)) = connection.query_row(sql, [token], row).optional()? else {
+            let Some((mut grant, kept)) = find_refresh(connection, token, &pair.family)? else {
                 return Ok(Redeemed::Unknown);
             };
             if grant.ended(pair.now_ms).is_some() {
                 return Ok(Redeemed::Ended);
             }
-            if used_at_ms.is_some_and(|at| pair.now_ms > at.cast_unsigned().saturating_add(grace_ms)) {
+            // A clock that was set back since makes nobody's token fresh again.
+            let is_good = |kept: Kept| kept.used_at_ms.is_none_or(|at| pair.now_ms.abs_diff(at) <= grace_ms);
+            if !kept.is_some_and(is_good) {
                 return revoke(connection, grant.id, pair.now_ms);
             }
+            let used = "DELETE FROM oauth_refresh WHERE grant_id = ?1 AND used_at_ms NOT BETWEEN ?2 AND ?3";
+            let grace =
+                [pair.now_ms.saturating_sub(grace_ms), pair.now_ms.saturating_add(grace_ms)].map(u64::cast_signed);
+            connection.prepare_cached(used)?.execute(params![grant.id, grace[0], grace[1]])?;
             let sql = "UPDATE oauth_refresh SET used_at_ms = coalesce(used_at_ms, ?2) WHERE digest = ?1";
             connection.execute(sql, params![token, pair.now_ms.cast_signed()])?;
             give(connection, &grant.id, pair)?;
@@ -185,6 +182,32 @@ impl Store {
             Ok(Redeemed::Given(grant))
         })
     }
+}
+
+/// What is kept of a refresh token.
+struct Kept {
+    resource: String,
+    used_at_ms: Option<u64>,
+}
+
+/// The grant of a refresh token, and what is kept of the token itself: nothing, once it was used or has made room.
+fn find_refresh(
+    connection: &Connection,
+    token: &Digest,
+    family: &Digest,
+) -> rusqlite::Result<Option<(Grant, Option<Kept>)>> {
+    let sql =
+        "SELECT grant.*, resource, used_at_ms FROM oauth_refresh JOIN grant ON grant.id = grant_id WHERE digest = ?1";
+    let row = |row: &Row<'_>| {
+        let used_at_ms = row.get::<_, Option<i64>>("used_at_ms")?.map(i64::cast_unsigned);
+        Ok((grant_from_row(row)?, Some(Kept { resource: row.get("resource")?, used_at_ms })))
+    };
+    if let Some(found) = connection.prepare_cached(sql)?.query_row([token], row).optional()? {
+        return Ok(Some(found));
+    }
+    let sql = "SELECT grant.* FROM oauth_family JOIN grant ON grant.id = grant_id WHERE digest = ?1";
+    let row = |row: &Row<'_>| Ok((grant_from_row(row)?, None));
+    connection.prepare_cached(sql)?.query_row([family], row).optional()
 }
 
 /// Takes up a pair under a grant, which lives on for it.
@@ -204,6 +227,7 @@ fn give(connection: &Connection, grant_id: &str, pair: &Pair) -> rusqlite::Resul
     connection.execute(sql, params![pair.access, grant_id, expires, pair.access_scopes, pair.resource])?;
     let sql = "INSERT INTO oauth_refresh VALUES (?1, ?2, ?3, ?4, NULL)";
     connection.execute(sql, params![pair.refresh, grant_id, pair.resource, pair.now_ms.cast_signed()])?;
+    connection.execute("INSERT OR IGNORE INTO oauth_family VALUES (?1, ?2)", params![pair.family, grant_id])?;
     let sql = "UPDATE grant SET expires_at_ms = ?2, last_used_at_ms = ?3 WHERE id = ?1";
     let times = [pair.grant_expires_at_ms, pair.now_ms].map(u64::cast_signed);
     connection.execute(sql, params![grant_id, times[0], times[1]]).map(drop)

@@ -43,7 +43,7 @@ fn what_cannot_be_granted_the_client_is_told() {
         assert_eq!(says["iss"], home.issuer.as_str());
         assert!(redirect.to_string().starts_with(REDIRECT), "{redirect}");
     }
-    assert!(home.store.requests(0).unwrap().is_empty(), "nothing waits for it");
+    assert!(home.store.requests(&(0..=u64::MAX >> 1)).unwrap().is_empty(), "nothing waits for it");
 }
 
 #[test]
@@ -77,6 +77,7 @@ fn only_the_code_of_the_owners_terminal_consents_and_five_may_be_tried() {
     // Lower case and without its hyphen.
     let typed = right.to_lowercase().replace('-', "");
     assert!(matches!(home.answer(&begun.id, &typed, "status:read"), Ok(Answered::Granted(_))));
+    home.pass(10);
     assert!(matches!(home.answer(&begun.id, right, "status:read"), Err(Refused::ToUser(_))), "once");
     for _ in 0..4 {
         assert!(matches!(home.answer(&other.id, "x", "status:read"), Ok(Answered::Again(_, Flaw::WrongCode { .. }))));
@@ -143,7 +144,7 @@ fn a_flood_of_requests_blocks_nobody_elses() {
     flood(100);
     let late = begin();
     flood(100);
-    assert_eq!(home.store.requests(0).unwrap().len(), 32);
+    assert_eq!(home.store.requests(&(0..=u64::MAX >> 1)).unwrap().len(), 32);
     for mine in [early, late] {
         assert!(matches!(home.answer(&mine.id, &mine.request.user_code, "status:read"), Ok(Answered::Granted(_))));
     }
@@ -172,6 +173,8 @@ fn a_flood_of_registrations_drives_out_nobody_who_was_consented_to() {
     let begun = home.server.begin(&used, &params(&home.asks()), &home.issuer).unwrap();
     let Ok(Answered::Granted(to)) = home.answer(&begun.id, &begun.request.user_code, "status:read") else { panic!() };
     home.token(&with(&home.redeems(&says(&to)["code"]), "client_id", &used.id)).unwrap();
+    let asking = home.server.register(metadata("asking", &[REDIRECT])).unwrap();
+    home.server.begin(&asking, &params(&with(&home.asks(), "client_id", &asking.id)), &home.issuer).unwrap();
     let first = home.server.register(metadata("first", &[REDIRECT])).unwrap();
     for n in 0..200 {
         home.clock.advance(Duration::from_millis(1));
@@ -180,6 +183,7 @@ fn a_flood_of_registrations_drives_out_nobody_who_was_consented_to() {
     }
     assert!(home.server.registered(&first.id).is_err(), "the oldest make room");
     assert!(home.server.registered(&used.id).is_ok());
+    assert!(home.server.registered(&asking.id).is_ok(), "its owner may be looking at the page");
     assert!(home.token(&home.redeems(&waiting)).is_ok(), "nor who has a code");
 }
 
@@ -204,4 +208,24 @@ fn a_client_registers_with_what_it_can_be() {
     let mut blank = base();
     blank["client_name"] = "\u{200b} ".into();
     assert_eq!(register(blank).unwrap().name, None);
+}
+
+#[test]
+fn who_consents_twice_at_once_is_sent_to_the_same_place() {
+    let home = Home::new();
+    let begun = home.begin(&home.asks()).unwrap();
+    let consent = || match home.answer(&begun.id, &begun.request.user_code, "status:read") {
+        Ok(Answered::Granted(redirect)) => Some(redirect.to_string()),
+        _ => None,
+    };
+    let sent = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..4).map(|_| scope.spawn(consent)).collect();
+        running.into_iter().map(|one| one.join().unwrap().expect("each is sent on")).collect::<Vec<_>>()
+    });
+    assert!(sent.iter().all(|one| *one == sent[0]));
+    assert!(home.answer(&begun.id, "BBBB-BBBB", "status:read").is_err(), "not for whoever has no code");
+    home.pass(10);
+    assert_eq!(consent(), None);
+    let code = Url::parse(&sent[0]).unwrap().query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+    assert!(home.token(&home.redeems(&code)).is_ok() && home.token(&home.redeems(&code)).is_err());
 }

@@ -113,16 +113,20 @@ async fn an_access_token_expires_and_its_grant_lives_on() {
 }
 
 #[tokio::test]
-async fn what_is_open_outlives_the_hour_as_long_as_its_grant_lives() {
+async fn streams_end_with_their_token_and_sessions_with_their_grant() {
     let home = Home::new();
     let mut last = home.tokens();
     let open = home.gate.admit(Some(last.access.reveal())).await.unwrap();
+    home.pass(3600);
+    last = home.refresh(&last.refresh).unwrap();
+    tokio::time::timeout(Duration::from_secs(30), open.expired.cancelled()).await.expect("the stream ends");
+    let next = home.gate.admit(Some(last.access.reveal())).await.unwrap();
     for _ in 0..3 {
         home.pass(60 * 24 * 3600);
         last = home.refresh(&last.refresh).unwrap();
         home.admit(&last).await.unwrap();
     }
-    assert!(!open.ended.is_cancelled());
+    assert!(!open.ended.is_cancelled() && !next.ended.is_cancelled());
     home.server.revoke(&params(&[("token", last.refresh.reveal().to_owned())].into())).unwrap();
     tokio::time::timeout(Duration::from_secs(30), open.ended.cancelled()).await.expect("it is cut");
 }
@@ -146,6 +150,47 @@ async fn clients_refresh_in_parallel_and_a_thief_comes_later() {
         assert!(matches!(home.admit(issued).await, Err(Denied::Revoked)));
         assert_eq!(home.refresh(&issued.refresh).unwrap_err().code, ErrorCode::InvalidGrant);
     }
+}
+
+#[tokio::test]
+async fn a_thief_who_refreshes_ever_so_often_is_found_out() {
+    let home = Home::new();
+    let stolen = home.tokens().refresh;
+    let mut last = home.refresh(&stolen).unwrap();
+    for _ in 0..40 {
+        home.pass(31);
+        last = home.refresh(&last.refresh).unwrap();
+    }
+    assert!(home.admit(&last).await.is_ok());
+    // Its owner shows it at last, even at the wrong address.
+    let elsewhere = Issuer::at("http://127.0.0.1:7878");
+    let error = home.server.token(&params(&home.refreshes(&stolen)), &elsewhere).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidGrant);
+    assert!(matches!(home.admit(&last).await, Err(Denied::Revoked)));
+    assert_eq!(home.refresh(&last.refresh).unwrap_err().code, ErrorCode::InvalidGrant);
+}
+
+#[test]
+fn a_clock_that_goes_back_makes_no_refresh_token_fresh() {
+    let home = Home::new();
+    let first = home.tokens();
+    home.pass(3600);
+    home.refresh(&first.refresh).unwrap();
+    home.clock.set(NOON + 60_000);
+    assert_eq!(home.refresh(&first.refresh).unwrap_err().code, ErrorCode::InvalidGrant);
+    assert_eq!(home.revoked(), [true]);
+}
+
+#[tokio::test]
+async fn a_clock_that_was_months_ahead_takes_no_grant_with_it() {
+    let home = Home::new();
+    let (first, other) = (home.tokens(), home.tokens());
+    home.clock.set(NOON + 89 * 24 * 3_600_000);
+    let ahead = home.refresh(&first.refresh).unwrap();
+    home.clock.set(NOON + 178 * 24 * 3_600_000);
+    home.refresh(&ahead.refresh).unwrap();
+    home.clock.set(NOON + 3_600_000);
+    assert!(home.refresh(&other.refresh).is_ok());
 }
 
 #[tokio::test]
