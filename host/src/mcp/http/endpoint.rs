@@ -245,6 +245,7 @@ async fn delete(guest: &Guest, headers: &HeaderMap) -> Result<Response<Body>, Re
 async fn session(guest: &Guest, headers: &mut HeaderMap) -> Result<Option<String>, Refusal> {
     let Some(id) = session_id(headers).map(str::to_owned) else { return Ok(None) };
     if guest.sessions.get(&id).is_some() {
+        guest.sessions.remember(&id);
         return Ok(Some(id));
     }
     if headers.get(PROTOCOL_VERSION).is_some_and(|version| version == STATELESS) {

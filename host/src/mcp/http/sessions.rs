@@ -112,6 +112,21 @@ impl Sessions {
         self.get(id).is_some() || self.memory.knows(id).await
     }
 
+    /// Remembers a session that could not be remembered when it began. It keeps nobody waiting.
+    pub fn remember(self: &Arc<Self>, id: &str) {
+        if !self.memory.lacks(id) {
+            return;
+        }
+        let (sessions, id) = (Arc::clone(self), id.to_owned());
+        tokio::spawn(async move {
+            sessions.memory.try_again(&id).await;
+            if sessions.get(&id).is_none() {
+                // It has ended meanwhile.
+                sessions.memory.forget(&id).await;
+            }
+        });
+    }
+
     /// Ends a session, as its client wishes; `false`: there is none.
     pub async fn close(&self, id: &str) -> bool {
         let is_known = self.knows(id).await;
