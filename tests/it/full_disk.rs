@@ -94,5 +94,17 @@ fn a_server_that_cannot_write_says_so_reads_on_and_goes_on_when_there_is_room() 
         listed["sessions"].as_array().unwrap().iter().any(|row| row["tool_calls"] == 5 && row["tool_failures"] == 1)
     };
     until("what was done meanwhile is written down", called);
+    newcomer.structured("list_sessions", json!({}));
+    let is_there = || {
+        let listed = world.run(&["clients", "--json"]).json();
+        listed["sessions"].as_array().unwrap().iter().any(|row| row["tool_calls"] == 2 && row["tool_failures"] == 0)
+    };
+    until("so is who came meanwhile, with all that it did", is_there);
     assert_eq!(server.terminate(PATIENCE).0, Some(0));
+    // Its session was remembered before that, and goes on with the next server.
+    let next = Server::start(&world, &[&roster]);
+    let mut again = next.connect(&admin);
+    again.session = newcomer.session;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    assert_eq!(again.post(&[], &ping).status, 200);
 }

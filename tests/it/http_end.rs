@@ -174,6 +174,61 @@ fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
 }
 
 #[test]
+fn the_newest_stream_of_a_session_is_told_and_a_new_server_that_could_not_tell_it_has_it_begin_anew() {
+    let (world, roster) = quiet();
+    let good = token(&world, "laptop", &["status:read", "roster:write"]);
+    let server = Server::start(&world, &[&roster]);
+    let mut client = server.connect(&good);
+    client.initialize(LEGACY[3]);
+    let session = client.session.clone().unwrap();
+    let open = || {
+        let mut stream = server.connect(&good);
+        stream.send("GET", "/mcp", &[("mcp-session-id", &session), ("accept", "text/event-stream")], b"");
+        assert_eq!(stream.head().status, 200);
+        stream
+    };
+    let mut older = open();
+    let mut newer = open();
+    assert_eq!(older.event(), None, "it ends");
+    drop(older);
+    let uri = "headcount://session/depot";
+    assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).status, 200);
+    client.structured("register_agent", json!({"session_id": "depot", "agent_name": "backend"}));
+    assert_eq!(newer.event().unwrap()["params"]["uri"], uri);
+    server.kill();
+    let server = Server::start(&world, &[&roster]);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let mut client = server.connect(&good);
+    client.session = Some(session);
+    assert_eq!(client.post(&[], &ping).status, 404);
+}
+
+#[test]
+fn a_session_that_is_closed_while_a_new_server_takes_it_up_does_not_come_back() {
+    let (world, roster) = quiet();
+    let good = token(&world, "laptop", &[]);
+    let server = Server::start(&world, &[&roster]);
+    let begun = |_| {
+        let mut client = server.connect(&good);
+        client.initialize(LEGACY[3]);
+        client.session.unwrap()
+    };
+    let sessions: Vec<String> = (0..60).map(begun).collect();
+    server.kill();
+    let server = Server::start(&world, &[&roster]);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let (mut calls, mut closes) = (server.connect(&good), server.connect(&good));
+    for session in sessions {
+        calls.session = Some(session.clone());
+        calls.send_post(&[], &ping);
+        assert_eq!(closes.request("DELETE", "/mcp", &[("mcp-session-id", &session)], b"").status, 204);
+        let status = calls.response().status;
+        assert!([200, 404].contains(&status), "{status}");
+        assert_eq!(calls.post(&[], &ping).status, 404, "it is over");
+    }
+}
+
+#[test]
 fn a_flood_without_a_token_changes_nothing() {
     let world = World::new();
     let good = token(&world, "laptop", &[]);

@@ -198,28 +198,17 @@ impl Heard {
     fn gather(&self, gathered: &mut Gathered) -> bool {
         if gathered.is_empty() {
             match self.activities.recv_timeout(super::forgetting::PAUSE) {
-                Ok((id, activity)) => add(gathered.entry(id).or_default(), activity),
+                Ok((id, activity)) => gathered.entry(id).or_default().add(activity),
                 // There may be something to forget, also where no client ever comes.
                 Err(error) => return error == RecvTimeoutError::Timeout,
             }
         }
         let is_open = self.is_open.recv_timeout(GATHER) != Err(RecvTimeoutError::Disconnected);
         for (id, activity) in self.activities.try_iter() {
-            add(gathered.entry(id).or_default(), activity);
+            gathered.entry(id).or_default().add(activity);
         }
         is_open
     }
-}
-
-fn add(sum: &mut Activity, one: Activity) {
-    sum.at_ms = sum.at_ms.max(one.at_ms);
-    for (tool, calls) in one.calls {
-        let all = sum.calls.entry(tool).or_default();
-        all.all += calls.all;
-        all.failed += calls.failed;
-    }
-    sum.agents_registered += one.agents_registered;
-    sum.ended = sum.ended.or(one.ended);
 }
 
 #[cfg(test)]

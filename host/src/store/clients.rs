@@ -105,6 +105,20 @@ pub struct Activity {
     pub ended: Option<End>,
 }
 
+impl Activity {
+    /// Adds what it has done after that.
+    pub fn add(&mut self, later: Self) {
+        self.at_ms = self.at_ms.max(later.at_ms);
+        for (tool, calls) in later.calls {
+            let all = self.calls.entry(tool).or_default();
+            all.all += calls.all;
+            all.failed += calls.failed;
+        }
+        self.agents_registered += later.agents_registered;
+        self.ended = self.ended.or(later.ended);
+    }
+}
+
 /// Which clients are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {

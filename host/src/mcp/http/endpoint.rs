@@ -210,7 +210,12 @@ async fn post(
         return Ok(no_message(guest, &NoMessage::unread()));
     }
     // One from before the server's start is there only now.
+    let is_named = session.is_some();
     let session = session.and_then(|id| guest.sessions.get(&id));
+    if is_named && session.is_none() && response.status().is_server_error() {
+        // It was closed meanwhile.
+        return Err(Refusal::NoSession);
+    }
     kept.extend(session.map(|session| Box::new(session.hold()) as _));
     if wish == Wish::Initialize && response.status() == StatusCode::INTERNAL_SERVER_ERROR {
         // Others were faster.
@@ -246,6 +251,7 @@ async fn delete(guest: &Guest, headers: &HeaderMap) -> Result<Response<Body>, Re
 async fn session(guest: &Guest, headers: &mut HeaderMap) -> Result<Option<String>, Refusal> {
     let Some(id) = session_id(headers).map(str::to_owned) else { return Ok(None) };
     if guest.sessions.get(&id).is_some() {
+        guest.sessions.remember(&id);
         return Ok(Some(id));
     }
     if headers.get(PROTOCOL_VERSION).is_some_and(|version| version == STATELESS) {

@@ -4,19 +4,37 @@ use crate::setup::Setup;
 use crate::store::StoreError;
 use async_trait::async_trait;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The memory for the sessions of one grant.
 #[derive(Clone)]
 pub(super) struct Memory {
     setup: Arc<Setup>,
     grant_id: Arc<str>,
+    /// How sessions began that could not be kept so far, by their ids. There are no more than sessions are open.
+    unkept: Arc<Mutex<HashMap<String, String>>>,
 }
 
 impl Memory {
     /// The memory for this grant.
     pub fn new(setup: Arc<Setup>, grant_id: &str) -> Self {
-        Self { setup, grant_id: grant_id.into() }
+        Self { setup, grant_id: grant_id.into(), unkept: Arc::default() }
+    }
+
+    /// Whether a session could not be kept so far.
+    pub fn lacks(&self, id: &str) -> bool {
+        self.unkept().contains_key(id)
+    }
+
+    /// Tries again to keep what could not be kept of a session, if there is that.
+    pub async fn try_again(&self, id: &str) {
+        let unkept = self.unkept().remove(id);
+        if let Some(hello) = unkept
+            && let Err(error) = self.keep(id, hello).await
+        {
+            tracing::warn!("a session is not remembered yet: {error}");
+        }
     }
 
     /// Whether a session is remembered. Where that cannot be told, it is not.
@@ -29,9 +47,28 @@ impl Memory {
 
     /// Forgets a session.
     pub async fn forget(&self, id: &str) {
+        self.unkept().remove(id);
         if let Err(error) = self.delete(id).await {
             tracing::warn!("a session that is over is still remembered: {error}");
         }
+    }
+
+    async fn keep(&self, id: &str, hello: String) -> Result<(), SessionStoreError> {
+        let copy = hello.clone();
+        let keep = move |setup: &Setup, id: &str, grant: &str| {
+            let now_ms = setup.clock.now().unix_ms;
+            let keep = u64::try_from(setup.config().clients.keep.0.as_millis()).unwrap_or(u64::MAX);
+            setup.store.keep_session(id, grant, &copy, now_ms, now_ms.saturating_sub(keep))
+        };
+        let kept = self.with(id, keep).await;
+        if kept.is_err() {
+            self.unkept().insert(id.to_owned(), hello);
+        }
+        kept
+    }
+
+    fn unkept(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn with<T: Send + 'static>(
@@ -52,13 +89,7 @@ impl SessionStore for Memory {
     }
 
     async fn store(&self, id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
-        let hello = serde_json::to_string(state)?;
-        let keep = move |setup: &Setup, id: &str, grant: &str| {
-            let now_ms = setup.clock.now().unix_ms;
-            let keep = u64::try_from(setup.config().clients.keep.0.as_millis()).unwrap_or(u64::MAX);
-            setup.store.keep_session(id, grant, &hello, now_ms, now_ms.saturating_sub(keep))
-        };
-        self.with(id, keep).await
+        self.keep(id, serde_json::to_string(state)?).await
     }
 
     async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {

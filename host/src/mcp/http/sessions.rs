@@ -5,9 +5,9 @@ use super::super::life::{Held, Life};
 use super::memory::Memory;
 use crate::clock::Clock;
 use crate::store::clients::EndReason;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::SessionManager;
-use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
+use rmcp::transport::streamable_http_server::session::local::{EventId, LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -58,6 +58,9 @@ pub(super) enum SessionError {
     /// There are too many.
     #[error("there are too many sessions")]
     Full,
+    /// It was closed before it was restored.
+    #[error("the session was closed")]
+    Closed,
     /// As rmcp says.
     #[error(transparent)]
     Local(#[from] LocalSessionManagerError),
@@ -112,14 +115,29 @@ impl Sessions {
         self.get(id).is_some() || self.memory.knows(id).await
     }
 
+    /// Remembers a session that could not be remembered when it began. It keeps nobody waiting.
+    pub fn remember(self: &Arc<Self>, id: &str) {
+        if !self.memory.lacks(id) {
+            return;
+        }
+        let (sessions, id) = (Arc::clone(self), id.to_owned());
+        tokio::spawn(async move {
+            sessions.memory.try_again(&id).await;
+            if sessions.get(&id).is_none() {
+                // It has ended meanwhile.
+                sessions.memory.forget(&id).await;
+            }
+        });
+    }
+
     /// Ends a session, as its client wishes; `false`: there is none.
     pub async fn close(&self, id: &str) -> bool {
         let is_known = self.knows(id).await;
-        self.end(id, EndReason::Closed);
         if is_known {
-            // It is not begun anew after that.
+            // Before it ends: whoever restores it meanwhile looks for that when it is there.
             self.memory.forget(id).await;
         }
+        self.end(id, EndReason::Closed);
         is_known
     }
 
@@ -167,6 +185,15 @@ impl Sessions {
         has_room()
     }
 
+    /// Ends the stream of what is pushed, if one is open: a client that opens another has lost it, and what is pushed goes to one.
+    async fn end_stream(&self, id: &SessionId) -> Result<(), SessionError> {
+        let handle = self.inner.sessions.read().await.get(id).cloned();
+        if let Some(handle) = handle {
+            handle.close_standalone_sse_stream(None).await.map_err(LocalSessionManagerError::from)?;
+        }
+        Ok(())
+    }
+
     fn begin(&self) -> Result<Session, SessionError> {
         if !self.make_room() {
             return Err(SessionError::Full);
@@ -195,7 +222,12 @@ impl SessionManager for Sessions {
     async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, SessionError> {
         let session = self.begin()?;
         let restored = self.inner.restore_session(Arc::clone(&id)).await?;
-        self.all().insert(id, session);
+        self.all().insert(Arc::clone(&id), session);
+        if !self.memory.knows(&id).await {
+            // Its client has closed it meanwhile.
+            self.end(&id, EndReason::Closed);
+            return Err(SessionError::Closed);
+        }
         Ok(restored)
     }
 
@@ -228,6 +260,12 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl futures_core::Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        if let JsonRpcMessage::Request(request) = &message
+            && matches!(request.request, ClientRequest::SubscribeRequest(_))
+        {
+            // The next server would not know what it is to be told of: then it is to begin anew.
+            self.memory.forget(id).await;
+        }
         Ok(self.inner.create_stream(id, message).await?)
     }
 
@@ -239,6 +277,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl futures_core::Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        self.end_stream(id).await?;
         Ok(self.inner.create_standalone_stream(id).await?)
     }
 
@@ -247,6 +286,10 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl futures_core::Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        // That of a request's own stream has its number, too.
+        if last_event_id.parse::<EventId>().is_ok() && !last_event_id.contains('/') {
+            self.end_stream(id).await?;
+        }
         Ok(self.inner.resume(id, last_event_id).await?)
     }
 }
