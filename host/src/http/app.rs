@@ -127,7 +127,8 @@ async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitte
     }
 }
 
-fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
+/// A refusal as HTTP says it.
+pub(super) fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
     let problem = |status| Problem::new(status, refusal.to_string());
     match refusal {
         Refusal::Scope(scope) => not_permitted(principal, *scope),

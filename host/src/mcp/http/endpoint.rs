@@ -90,6 +90,14 @@ impl Endpoint {
         &self.house.service
     }
 
+    /// Counts a request of a grant: those to `/mcp` and all others.
+    ///
+    /// # Errors
+    /// When they come too often, or nobody is served any more.
+    pub fn count(&self, admitted: &Admitted) -> Result<(), Refusal> {
+        self.guest(admitted)?.count()
+    }
+
     /// Room for the body of a request that begins to come.
     ///
     /// # Errors

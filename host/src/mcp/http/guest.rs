@@ -153,13 +153,12 @@ impl Guest {
         if let Some(scope) = wish.scope().filter(|scope| !principal.may(*scope)) {
             return Err(Refusal::Scope(scope));
         }
-        let (bucket, what) = match wish {
-            Wish::Initialize => (&self.initializes, "too many sessions are begun"),
-            Wish::Call(_) | Wish::Wait | Wish::Listen | Wish::Other => (&self.calls, "too many requests come"),
-        };
-        bucket.take().map_err(|again| Refusal::TooMany { what, again })?;
-        if *wish == Wish::Initialize && !self.sessions.make_room() {
-            return Err(no_room());
+        if *wish == Wish::Initialize {
+            let often = |again| Refusal::TooMany { what: "too many sessions are begun", again };
+            self.initializes.take().map_err(often)?;
+            if !self.sessions.make_room() {
+                return Err(no_room());
+            }
         }
         Ok(())
     }
@@ -171,6 +170,11 @@ impl Guest {
             (Ok(own), Ok(of_all)) => Ok([own, of_all]),
             _ => Err(Refusal::TooMany { what: "too many streams are open", again: Duration::from_secs(10) }),
         }
+    }
+
+    /// Counts a request, whatever it asks for.
+    pub fn count(&self) -> Result<(), Refusal> {
+        self.calls.take().map_err(|again| Refusal::TooMany { what: "too many requests come", again })
     }
 
     /// Room for a body, none of which has come yet.
