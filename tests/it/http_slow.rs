@@ -28,10 +28,13 @@ fn a_body_that_does_not_come_is_not_waited_for() {
         slow.write_all(post(token, 4 << 20).as_bytes()).unwrap();
         slow
     };
-    // More than there is room for: eight are read, and all others wait for them.
+    // More than there is room for, if all of them came: room is taken for what has come.
     let mut slow: Vec<TcpStream> = (0..MANY).map(|_| begins(&good)).collect();
     let asked = Instant::now();
     assert_eq!(server.connect(&good).get("/v1/sessions").status, 200, "others are served meanwhile");
+    for who in [token(&world, "desktop", &[]), good.clone()] {
+        assert_eq!(server.connect(&who).ask("tools/list", json!({})).status, 200, "in /mcp too");
+    }
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
     let mut stranger = begins("nobody's");
     let mut said = [0; 12];
@@ -44,6 +47,40 @@ fn a_body_that_does_not_come_is_not_waited_for() {
     let grown = memory(server.pid()) - before;
     assert!(grown < 40 << 10, "{grown} KiB more");
     assert_eq!(server.connect(&good).ask("tools/list", json!({})).status, 200, "there is room again");
+}
+
+#[test]
+fn a_grant_takes_no_room_from_the_others_and_has_it_again_once_its_calls_are_read() {
+    let world = World::new();
+    let roster = world.roster("shop", &[("one", std::process::id())]);
+    let (greedy, other) = (token(&world, "greedy", &["status:read"]), token(&world, "other", &[]));
+    let server = Server::start(&world, &[&roster]);
+    // All but the last byte of bodies that have its share together, and a little more.
+    let almost = (4 << 20) - 1;
+    let full: Vec<TcpStream> = (0..2)
+        .map(|_| {
+            let mut slow = socket(server.address);
+            slow.write_all(post(&greedy, almost + 1).as_bytes()).unwrap();
+            slow.write_all(&vec![b' '; almost - 1]).unwrap();
+            slow
+        })
+        .collect();
+    let asked = Instant::now();
+    assert_eq!(server.connect(&other).ask("tools/list", json!({})).status, 200);
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+    let large = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping"}}{}"#, " ".repeat(1 << 20));
+    let mut waits = server.connect(&greedy);
+    let answer = waits.post(&[], &large);
+    assert_eq!((answer.status, answer.header("retry-after")), (503, "5"), "{}", answer.text());
+    assert!(answer.text().contains("no room for the body"), "{}", answer.text());
+    assert_eq!(waits.request("DELETE", "/mcp", &[], b"").status, 405, "no body needs no room");
+    drop(full);
+
+    // What waits for long keeps nothing large, and calls that are under way keep no room.
+    let padded = |size: usize| json!({"session_id": "shop", "timeout_s": 3600, "pad": "x".repeat(size)});
+    let mut padding = server.connect(&greedy);
+    let refused = padding.ask("tools/call", json!({"name": "wait_for_attention", "arguments": padded(1 << 20)}));
+    assert_eq!(refused.status, 413, "{}", refused.text());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is at which address.
 
 use super::auth::{admitted, meant_for_us, not_permitted};
+use super::bodies;
 use super::connection::Connections;
 use super::cors;
 use super::doors::{At, Doors};
@@ -12,30 +13,15 @@ use crate::auth::{Admitted, Gate, Principal};
 use crate::mcp::Service;
 use crate::mcp::http::{Endpoint, Refusal};
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use std::error::Error;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
-
-/// The largest body of a request, bytes.
-const MAX_BODY: usize = 4 << 20;
-
-/// What the bodies of all requests that are being answered may have together, in units.
-const BODIES: usize = 32 << 10;
-
-/// Bytes of a body for one unit.
-const UNIT: usize = 1 << 10;
-
-/// How long the body of a request may take to come.
-const BODY: Duration = Duration::from_secs(30);
 
 /// Everything that requests are answered from.
 pub(super) struct App {
@@ -46,7 +32,6 @@ pub(super) struct App {
     pub connections: Arc<Connections>,
     /// When the program has started, Unix seconds, once somebody has asked for it: the clock may be set meanwhile.
     pub started: OnceLock<f64>,
-    bodies: Arc<Semaphore>,
     oauth: Option<Arc<OAuth>>,
     hosts: Vec<String>,
     origins: Vec<String>,
@@ -70,7 +55,6 @@ impl App {
             traffic: Traffic::default(),
             connections,
             started: OnceLock::new(),
-            bodies: Arc::new(Semaphore::new(BODIES)),
             oauth: oauth.map(Arc::new),
             hosts: hosts.collect(),
             origins: doors.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
@@ -128,50 +112,24 @@ async fn mcp(State(app): State<Arc<App>>, Extension(admitted): Extension<Admitte
     if let Some(name) = ONCE.iter().find(|name| request.headers().get_all(**name).iter().count() > 1) {
         return Problem::new(StatusCode::BAD_REQUEST, format!("a request has one {name}")).into_response();
     }
-    let (request, room) = match timeout(BODY, read(&app, request)).await {
-        Ok(Ok(read)) => read,
-        Ok(Err(problem)) => return problem.into_response(),
-        Err(_) => {
-            return Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")
-                .because("slow")
-                .into_response();
-        }
-    };
-    match app.endpoint.serve(&admitted, request, room).await {
-        Ok(response) => response.map(Body::new),
-        Err(refusal) => problem(&admitted.principal, &refusal).into_response(),
-    }
-}
-
-/// Reads a body, once there is room for it.
-async fn read(app: &App, request: Request) -> Result<(Request<Bytes>, OwnedSemaphorePermit), Problem> {
     let (parts, body) = request.into_parts();
-    // One that does not say how large it is may be as large as it likes.
-    let expected = body.size_hint().upper().and_then(|size| usize::try_from(size).ok()).unwrap_or(MAX_BODY);
-    if expected > MAX_BODY {
-        return Err(too_large());
+    let refused = |refusal: Refusal| problem(&admitted.principal, &refusal);
+    let body = match app.endpoint.room(&admitted) {
+        Ok(room) => bodies::read(body, room, refused).await,
+        Err(refusal) => Err(refused(refusal)),
+    };
+    let request = match body {
+        Ok(body) => Request::from_parts(parts, body),
+        Err(problem) => return problem.into_response(),
+    };
+    match app.endpoint.serve(&admitted, request).await {
+        Ok(response) => response.map(Body::new),
+        Err(refusal) => refused(refusal).into_response(),
     }
-    let units = |size: usize| size / UNIT + 1;
-    let acquired = Arc::clone(&app.bodies).acquire_many_owned(units(expected) as u32).await;
-    let mut room = acquired.map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
-    let body = to_bytes(body, MAX_BODY).await.map_err(|error| unread(&error))?;
-    drop(room.split(units(expected) - units(body.len())));
-    Ok((Request::from_parts(parts, body), room))
 }
 
-/// Why a body was not read to its end.
-fn unread(error: &axum::Error) -> Problem {
-    let is_large = error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
-    if is_large { too_large() } else { Problem::new(StatusCode::BAD_REQUEST, "the body has broken off") }
-}
-
-fn too_large() -> Problem {
-    let detail = format!("the body is larger than {MAX_BODY} bytes");
-    // The rest of it is not waited for.
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(header::CONNECTION, "close").because("too_large")
-}
-
-fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
+/// A refusal as HTTP says it.
+pub(super) fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
     let problem = |status| Problem::new(status, refusal.to_string());
     match refusal {
         Refusal::Scope(scope) => not_permitted(principal, *scope),
@@ -181,6 +139,11 @@ fn problem(principal: &Principal, refusal: &Refusal) -> Problem {
         Refusal::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE).because("too_large"),
         Refusal::NoSession => problem(StatusCode::NOT_FOUND),
         Refusal::Method { allow } => Problem::not_done_so().with(header::ALLOW, allow),
+        Refusal::Full => problem(StatusCode::SERVICE_UNAVAILABLE)
+            .again_after(Duration::from_secs(5))
+            // What has not been read of the body is not waited for.
+            .with(header::CONNECTION, "close")
+            .because("full"),
         Refusal::Ending => {
             problem(StatusCode::SERVICE_UNAVAILABLE).again_after(Duration::from_secs(1)).because("ending")
         }

@@ -1,7 +1,7 @@
 //! Who may come in: the right host, no web page, and a token that holds. Whoever may not learns nothing else, and nothing is
 //! made for them.
 
-use super::app::App;
+use super::app::{App, problem};
 use super::cors::{self, is_preflight, preflight};
 use super::doors::At;
 use super::oauth::{AUTHORIZE, METADATA};
@@ -88,6 +88,9 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
         Ok(admitted) => admitted,
         Err(denied) => return refusal(denied, &needed).into_response(),
     };
+    if let Err(refusal) = app.endpoint.count(&admitted) {
+        return problem(&admitted.principal, &refusal).into_response();
+    }
     let ended = admitted.ended.clone();
     request.extensions_mut().insert(admitted);
     // What may itself be what ends the grant is told so.

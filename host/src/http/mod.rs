@@ -3,6 +3,7 @@
 
 mod app;
 mod auth;
+mod bodies;
 mod connection;
 mod cors;
 mod doors;

@@ -197,7 +197,7 @@ mod tests {
         rows.heard(&row, one());
         // All is written when the last of these has gone.
         drop((rows, ledger));
-        let wanted = Wanted { user_id: "ada", id: None, which: Which::All, now_ms: 0, limit: 9, after: None };
+        let wanted = Wanted { whose: "ada".into(), id: None, which: Which::All, now_ms: 0, limit: 9, after: None };
         let found = Store::at(&state).clients(wanted, &lease::living(&state).unwrap()).unwrap().clients;
         let calls: Vec<_> = found.iter().map(|client| client.calls["list_sessions"].all).collect();
         assert_eq!(calls, [2]);

@@ -7,6 +7,7 @@ use super::Body;
 use super::guest::{Guest, House, Refusal, no_room};
 use super::handler::handlers;
 use super::message::{NoMessage, Wish};
+use super::room::{ALL, Room};
 use crate::auth::Admitted;
 use crate::store::clients::EndReason;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
@@ -37,7 +38,7 @@ const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
-/// The largest message that something is kept of for as long as a session or stream lasts, bytes.
+/// The largest message that something is kept of for as long as a session, a stream or a call that waits lasts, bytes.
 const MAX_KEPT: usize = 64 << 10;
 
 /// What a GET or DELETE without a session can be told to do instead.
@@ -79,8 +80,8 @@ impl Endpoint {
 
     fn of<H: ServerHandler>(service: Arc<Service>, handler: impl Fn(Connection) -> H + Send + Sync + 'static) -> Self {
         let room = |n| Arc::new(Semaphore::new(n));
-        let (sessions, streams) = (room(SESSIONS), room(STREAMS));
-        let house = Arc::new(House { service, handlers: handlers(handler), sessions, streams });
+        let (sessions, streams, bodies) = (room(SESSIONS), room(STREAMS), room(ALL));
+        let house = Arc::new(House { service, handlers: handlers(handler), sessions, streams, bodies });
         Self { house, guests: Arc::default(), ending: AtomicBool::new(false) }
     }
 
@@ -89,19 +90,30 @@ impl Endpoint {
         &self.house.service
     }
 
-    /// Answers a request, whose body was read already. What is `kept` for it goes when the answer was sent.
+    /// Counts a request of a grant: those to `/mcp` and all others.
+    ///
+    /// # Errors
+    /// When they come too often, or nobody is served any more.
+    pub fn count(&self, admitted: &Admitted) -> Result<(), Refusal> {
+        self.guest(admitted)?.count()
+    }
+
+    /// Room for the body of a request that begins to come.
+    ///
+    /// # Errors
+    /// When nobody is served any more.
+    pub fn room(&self, admitted: &Admitted) -> Result<Room, Refusal> {
+        self.guest(admitted)?.room()
+    }
+
+    /// Answers a request, whose body was read already.
     ///
     /// # Errors
     /// Why it is not served.
-    pub async fn serve(
-        &self,
-        admitted: &Admitted,
-        request: Request<Bytes>,
-        kept: impl Any + Send + Sync,
-    ) -> Result<Response<Body>, Refusal> {
+    pub async fn serve(&self, admitted: &Admitted, request: Request<Bytes>) -> Result<Response<Body>, Refusal> {
         let guest = self.guest(admitted)?;
         match *request.method() {
-            Method::POST => post(&guest, admitted, request, vec![Box::new(kept)]).await,
+            Method::POST => post(&guest, admitted, request).await,
             Method::GET | Method::DELETE => {
                 guest.check(&admitted.principal, &Wish::Other)?;
                 if request.method() == Method::GET {
@@ -182,21 +194,17 @@ async fn keep(guest: Arc<Guest>, admitted: Admitted, guests: Arc<Mutex<HashMap<S
     guest.end(EndReason::Closed);
 }
 
-async fn post(
-    guest: &Guest,
-    admitted: &Admitted,
-    mut request: Request<Bytes>,
-    mut kept: Kept,
-) -> Result<Response<Body>, Refusal> {
+async fn post(guest: &Guest, admitted: &Admitted, mut request: Request<Bytes>) -> Result<Response<Body>, Refusal> {
     let wish = match Wish::of(request.body()) {
         Ok(wish) => wish,
         Err(error) => return Ok(no_message(guest, &error)),
     };
-    if matches!(wish, Wish::Initialize | Wish::Listen) && request.body().len() > MAX_KEPT {
+    if wish.lasts() && request.body().len() > MAX_KEPT {
         return Err(Refusal::TooLarge(MAX_KEPT));
     }
     guest.check(&admitted.principal, &wish)?;
     let session = session(guest, request.headers_mut()).await?;
+    let mut kept = Kept::new();
     let until = if wish == Wish::Listen {
         kept.push(Box::new(guest.stream()?));
         vec![guest.gone.clone(), admitted.expired.clone()]

@@ -8,6 +8,7 @@ use super::super::splice::Splicer;
 use super::handler::{Handlers, Protocol};
 use super::memory::Memory;
 use super::message::Wish;
+use super::room::{self, Room};
 use super::sessions::Sessions;
 use crate::auth::Bucket;
 use crate::auth::{Principal, Scope};
@@ -60,6 +61,9 @@ pub enum Refusal {
         /// What can be.
         allow: &'static str,
     },
+    /// There is no room for its body.
+    #[error("there is no room for the body: those of other requests have it")]
+    Full,
     /// The server ends.
     #[error("the server is about to end")]
     Ending,
@@ -72,6 +76,7 @@ pub(super) struct House {
     pub handlers: Handlers,
     pub sessions: Arc<Semaphore>,
     pub streams: Arc<Semaphore>,
+    pub bodies: Arc<Semaphore>,
 }
 
 /// One grant.
@@ -86,6 +91,7 @@ pub(super) struct Guest {
     rows: Arc<Rows>,
     house: Arc<House>,
     streams: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
     initializes: Bucket,
     calls: Bucket,
 }
@@ -135,6 +141,7 @@ impl Guest {
             over,
             rows,
             streams: Arc::new(Semaphore::new(STREAMS)),
+            bodies: Arc::new(Semaphore::new(room::SHARE)),
             initializes: Bucket::new(Arc::clone(clock), INITIALIZE.0, INITIALIZE.1),
             calls: Bucket::new(Arc::clone(clock), CALL.0, CALL.1),
             house,
@@ -146,13 +153,12 @@ impl Guest {
         if let Some(scope) = wish.scope().filter(|scope| !principal.may(*scope)) {
             return Err(Refusal::Scope(scope));
         }
-        let (bucket, what) = match wish {
-            Wish::Initialize => (&self.initializes, "too many sessions are begun"),
-            Wish::Call(_) | Wish::Listen | Wish::Other => (&self.calls, "too many requests come"),
-        };
-        bucket.take().map_err(|again| Refusal::TooMany { what, again })?;
-        if *wish == Wish::Initialize && !self.sessions.make_room() {
-            return Err(no_room());
+        if *wish == Wish::Initialize {
+            let often = |again| Refusal::TooMany { what: "too many sessions are begun", again };
+            self.initializes.take().map_err(often)?;
+            if !self.sessions.make_room() {
+                return Err(no_room());
+            }
         }
         Ok(())
     }
@@ -164,6 +170,16 @@ impl Guest {
             (Ok(own), Ok(of_all)) => Ok([own, of_all]),
             _ => Err(Refusal::TooMany { what: "too many streams are open", again: Duration::from_secs(10) }),
         }
+    }
+
+    /// Counts a request, whatever it asks for.
+    pub fn count(&self) -> Result<(), Refusal> {
+        self.calls.take().map_err(|again| Refusal::TooMany { what: "too many requests come", again })
+    }
+
+    /// Room for a body, none of which has come yet.
+    pub fn room(&self) -> Result<Room, Refusal> {
+        Room::none(&self.bodies, &self.house.bodies)
     }
 
     /// Ends its clients that nobody has heard for so long.

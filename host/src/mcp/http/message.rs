@@ -15,6 +15,8 @@ pub(super) enum Wish {
     Initialize,
     /// Something that is done, and who may have it done.
     Call(Option<Scope>),
+    /// A call that may wait for an hour.
+    Wait,
     /// A stream of notifications.
     Listen,
     /// Anything else: it is small and needs no permission.
@@ -62,7 +64,7 @@ impl Wish {
             Some("initialize") => Self::Initialize,
             Some("tools/call") => {
                 let tool = name.as_ref().and_then(Value::as_str).and_then(Tool::named);
-                Self::Call(tool.map(Tool::scope))
+                if tool == Some(Tool::WaitForAttention) { Self::Wait } else { Self::Call(tool.map(Tool::scope)) }
             }
             Some("resources/list" | "resources/read" | "resources/subscribe") => Self::Call(Some(Scope::StatusRead)),
             Some("subscriptions/listen") => Self::Listen,
@@ -70,10 +72,16 @@ impl Wish {
         })
     }
 
+    /// Whether something of it is kept for long.
+    pub fn lasts(&self) -> bool {
+        matches!(self, Self::Initialize | Self::Wait | Self::Listen)
+    }
+
     /// What whoever sends it must be permitted.
     pub fn scope(&self) -> Option<Scope> {
         match self {
             Self::Call(scope) => *scope,
+            Self::Wait => Some(Tool::WaitForAttention.scope()),
             Self::Listen => Some(Scope::StatusRead),
             Self::Initialize | Self::Other => None,
         }
@@ -109,6 +117,8 @@ mod tests {
             wish(&format!(r#"{{"method":"tools/call","params":{{"name":{name},"arguments":{{"name":7}}}}}}"#))
         };
         assert_eq!(call(r#""register_agent""#), Wish::Call(Some(Scope::RosterWrite)));
+        assert_eq!(call(r#""wait_for_attention""#), Wish::Wait);
+        assert_eq!(Wish::Wait.scope(), Some(Scope::StatusRead));
         assert_eq!(call(r#""list\u005fclients""#), Wish::Call(Some(Scope::ClientsRead)), "however it is written");
         assert_eq!((call(r#""none""#), call("7")), (Wish::Call(None), Wish::Call(None)));
         assert_eq!(wish(r#"{"method":"subscriptions/listen"}"#).scope(), Some(Scope::StatusRead));

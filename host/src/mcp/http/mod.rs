@@ -9,9 +9,11 @@ mod guest;
 mod handler;
 mod memory;
 mod message;
+mod room;
 mod sessions;
 
 pub use body::Body;
 pub use endpoint::{Endpoint, Open};
 pub use guest::Refusal;
+pub use room::Room;
 pub(super) use sessions::Session;
