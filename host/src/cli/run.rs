@@ -97,8 +97,7 @@ fn start(setup: &Setup, args: Args) -> anyhow::Result<ExitCode> {
     use crate::run::{Backoff, Wanted, front, order};
     let restart = (args.restart == Restart::OnFailure).then(|| Backoff::new(args.backoff.0, args.max_restarts));
     let Args { session, name, specialization, command, .. } = args;
-    let session =
-        session.map(|asked| registering::session(setup, &[], &Declarer::of(setup), &asked)).transpose()?;
+    let session = session.map(|asked| registering::session(setup, &[], &Declarer::of(setup), &asked)).transpose()?;
     let wanted = Wanted { session, name, specialization, restart, command };
     Ok(front::run(order(setup, &wanted)?, wanted.command)?)
 }

@@ -1,12 +1,14 @@
 //! The MCP clients: who is connected, and what each has called.
 
 use super::super::app::App;
+use super::sessions::Asking;
 use super::{Answer, Asked, Named, Problem, failed, unavailable};
 use crate::auth::Admitted;
 use crate::clients::{self, DEFAULT_LIMIT, ListError, MAX_LIMIT, State as Which};
+use crate::store::audit::Outcome;
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,13 +37,16 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Asked(wanted): Asked<Wanted>,
+    headers: HeaderMap,
 ) -> Answer {
+    let asking = Asking::begin(&app, &admitted, &headers, "list_clients");
     let asked = clients::Asked { state: wanted.state, limit: wanted.limit, cursor: wanted.cursor };
     let read = move || {
         let setup = app.service.setup();
         clients::list(&setup.store, &setup.dirs.state, &*setup.clock, &admitted.principal.user_id, &asked)
     };
     let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
+    asking.note(found.as_ref().map_or_else(outcome, |_| Outcome::Ok), None, None, 0);
     found.map(|found| Json(found).into_response()).map_err(problem)
 }
 
@@ -49,13 +54,21 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Named(id): Named,
+    headers: HeaderMap,
 ) -> Answer {
+    let asking = Asking::begin(&app, &admitted, &headers, "get_client");
     let read = move || {
         let setup = app.service.setup();
         clients::one(&setup.store, &setup.dirs.state, &*setup.clock, &admitted.principal.user_id, &id)
     };
-    let found = tokio::task::spawn_blocking(read).await.map_err(failed)?.map_err(problem)?;
-    found.map(|client| Json(client).into_response()).ok_or_else(|| Problem::not_found("client"))
+    let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
+    let of = |found: &Option<_>| if found.is_some() { Outcome::Ok } else { Outcome::NotFound };
+    asking.note(found.as_ref().map_or_else(outcome, of), None, None, 0);
+    found.map_err(problem)?.map(|client| Json(client).into_response()).ok_or_else(|| Problem::not_found("client"))
+}
+
+fn outcome(error: &ListError) -> Outcome {
+    if matches!(error, ListError::Invalid(_)) { Outcome::Invalid } else { Outcome::Failed }
 }
 
 fn problem(error: ListError) -> Problem {

@@ -1,11 +1,13 @@
 //! Grants, and ending them: what goes on under one ends at once.
 
 use super::super::app::App;
+use super::sessions::Asking;
 use super::{Answer, Asked, Named, Problem, failed, flag, unavailable};
 use crate::auth::{self, Admitted};
+use crate::store::audit::Outcome;
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,12 +26,15 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Asked(wanted): Asked<Wanted>,
+    headers: HeaderMap,
 ) -> Answer {
+    let asking = Asking::begin(&app, &admitted, &headers, "list_grants");
     let read = move || {
         let setup = app.service.setup();
         auth::list(&setup.store, &*setup.clock, &admitted.principal.user_id, wanted.all)
     };
     let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
+    asking.note(if found.is_ok() { Outcome::Ok } else { Outcome::Failed }, None, None, 0);
     found.map(|found| Json(found).into_response()).map_err(unavailable)
 }
 
@@ -37,11 +42,22 @@ pub(super) async fn revoke(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admitted>,
     Named(id): Named,
+    headers: HeaderMap,
 ) -> Answer {
+    let asking = Asking::begin(&app, &admitted, &headers, "revoke_grant");
     let write = move || {
         let setup = app.service.setup();
         auth::revoke(&setup.store, &*setup.clock, &admitted.principal.user_id, &id)
     };
-    let revoked = tokio::task::spawn_blocking(write).await.map_err(failed)?.map_err(unavailable)?;
-    revoked.map(|_| StatusCode::NO_CONTENT.into_response()).ok_or_else(|| Problem::not_found("grant"))
+    let revoked = tokio::task::spawn_blocking(write).await.map_err(failed)?;
+    let outcome = match &revoked {
+        Ok(Some(_)) => Outcome::Ok,
+        Ok(None) => Outcome::NotFound,
+        Err(_) => Outcome::Failed,
+    };
+    asking.note(outcome, None, None, 0);
+    revoked
+        .map_err(unavailable)?
+        .map(|_| StatusCode::NO_CONTENT.into_response())
+        .ok_or_else(|| Problem::not_found("grant"))
 }

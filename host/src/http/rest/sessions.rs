@@ -60,7 +60,7 @@ impl Wanted {
 }
 
 /// One who asks, for the audit log.
-struct Asking {
+pub(super) struct Asking {
     app: Arc<App>,
     user: String,
     sight: Sight,
@@ -70,7 +70,8 @@ struct Asking {
 }
 
 impl Asking {
-    fn begin(app: &Arc<App>, admitted: &Admitted, headers: &HeaderMap, what: &'static str) -> Self {
+    /// Somebody begins to ask for this.
+    pub fn begin(app: &Arc<App>, admitted: &Admitted, headers: &HeaderMap, what: &'static str) -> Self {
         let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         let client = agent.map_or_else(|| "unknown client".to_owned(), report::clean);
         let principal = &admitted.principal;
@@ -84,7 +85,8 @@ impl Asking {
         }
     }
 
-    fn note(self, outcome: Outcome, tick: Option<&Tick>, session: Option<String>, agents: usize) {
+    /// Notes what came of it.
+    pub fn note(self, outcome: Outcome, tick: Option<&Tick>, session: Option<String>, agents: usize) {
         let service = &self.app.service;
         let total = service.steady().saturating_sub(self.began);
         service.note(AuditLine {
