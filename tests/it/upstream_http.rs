@@ -56,7 +56,8 @@ async fn another_headcount_is_asked_in_both_eras_with_a_token_from_a_file() {
     let session = open(server(there.address, Handshake::Auto, place));
     fs::write(&file, "hct_wrong").unwrap();
     let error = session.call_tool("list_sessions", None).await.unwrap_err();
-    let why = "the server wants other authorization (401): the token is not valid; it asks for the scope status:read";
+    let why = "the server wants other authorization (401): the token is not valid; it asks for the scope status:read \
+               roster:write clients:read";
     assert_eq!(error.failure, Failure::Connect(why.into()));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let error = session.call_tool("list_sessions", None).await.unwrap_err();
