@@ -3,8 +3,10 @@
 use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::{LEGACY, MODERN};
 use crate::world::{PATIENCE, World, until};
+use headcount::store::Store;
+use headcount::store::clients::{Client, NewClient};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const ALL: [&str; 4] = ["status:read", "roster:write", "clients:read", "grants:revoke"];
@@ -91,6 +93,43 @@ fn no_answer_is_larger_than_clients_take_and_the_rest_can_be_asked_for() {
         let report: Value = serde_json::from_str(read.as_str().unwrap()).unwrap();
         assert_eq!((&report["truncated"], &report["agent_count"]), (&json!(true), &json!(1500)), "{version}");
     }
+}
+
+#[test]
+fn so_it_is_with_the_list_of_clients() {
+    let world = World::new();
+    let good = token(&world, "laptop", &["clients:read"]);
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name;
+    let now_ms = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let store = Store::at(&world.state());
+    for n in 0..2000 {
+        let who = NewClient {
+            user_id: user.clone(),
+            name: Some(format!("client {n} of very many that were here")),
+            protocol: MODERN.into(),
+            transport: "http".into(),
+            ..NewClient::default()
+        };
+        let (connected_at_ms, last_activity_at_ms) = (now_ms - n, now_ms);
+        let (id, server, calls) = (format!("c{n}"), "gone".into(), BTreeMap::new());
+        let client =
+            Client { id, server, who, connected_at_ms, last_activity_at_ms, ended: None, calls, agents_registered: 0 };
+        store.record_client(&client).unwrap();
+    }
+    let server = Server::start(&world, &[]);
+    let mut connection = server.connect(&good);
+    let (mut seen, mut cursor, mut pages) = (BTreeSet::new(), Value::Null, 0);
+    while pages == 0 || !cursor.is_null() {
+        let arguments = json!({"state": "all", "limit": 5000, "cursor": cursor});
+        let answer = connection.ask("tools/call", json!({"name": "list_clients", "arguments": arguments}));
+        assert!(answer.text().len() < LARGEST, "{} bytes", answer.text().len());
+        let listed = answer.message()["result"]["structuredContent"].take();
+        seen.extend(listed["sessions"].as_array().unwrap().iter().map(|row| row["id"].to_string()));
+        cursor = listed["next_cursor"].clone();
+        pages += 1;
+    }
+    // It is listed itself.
+    assert!(seen.len() == 2001 && pages > 1, "{} clients on {pages} pages", seen.len());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! REST, and that nobody sees what belongs to somebody else, whichever way they ask.
 
-use crate::http_client::{Server, token};
+use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::LEGACY;
 use crate::tidy::sources;
 use crate::world::{NO_PID, World, until};
@@ -229,4 +229,20 @@ fn reports_and_lists_are_those_of_mcp() {
     let grant = connection.get("/v1/grants").json()["grants"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(connection.request("DELETE", &format!("/v1/grants/{grant}"), &[], b"").status, 204, "it may end itself");
     assert_eq!(server.connect(&all).get("/v1/sessions").status, 401);
+    until("who was asked for and ended is noted, too", || {
+        ["list_clients", "list_grants", "revoke_grant"].iter().all(|tool| audit().contains(&format!("\"{tool}\"")))
+    });
+}
+
+#[test]
+fn a_grant_that_asks_too_often_is_sent_away_and_nobody_else_is() {
+    let world = World::new();
+    let (greedy, other) = (token(&world, "greedy", &[]), token(&world, "other", &[]));
+    let server = Server::start(&world, &[]);
+    let mut connection = server.connect(&greedy);
+    let refused = (0..60_000).map(|_| connection.get("/v1/nothing")).find(|answer| answer.status != 404);
+    let refused = refused.expect("500 requests a second");
+    assert_eq!((refused.status, refused.header("retry-after").is_empty()), (429, false), "{refused:#?}");
+    assert_eq!(server.connect(&other).get("/v1/sessions").status, 200);
+    assert_eq!(Connection::to(server.address, None).get("/healthz").status, 200);
 }

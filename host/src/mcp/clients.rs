@@ -5,7 +5,7 @@ use super::server::{Done, Server};
 use super::tools::Tool;
 use crate::clients::{self, DEFAULT_LIMIT, MAX_LIMIT};
 use crate::store::audit::Outcome;
-use rmcp::model::JsonObject;
+use rmcp::model::{CallToolResult, JsonObject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -31,11 +31,27 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>) -> Done
         Ok(arguments) => arguments,
         Err(message) => return Done::failed(Outcome::Invalid, None, message),
     };
-    let asked = clients::Asked {
+    let mut asked = clients::Asked {
         state: arguments.state,
         limit: arguments.limit.unwrap_or(DEFAULT_LIMIT),
         cursor: arguments.cursor,
     };
+    loop {
+        let done = list(server, asked.clone()).await;
+        match server.fewer(size(&done.result), asked.limit) {
+            None => return done,
+            Some(limit) => asked.limit = limit,
+        }
+    }
+}
+
+/// Bytes of an answer: structure, and its text, in which quotation marks are escaped.
+fn size(answer: &CallToolResult) -> usize {
+    let texts = answer.content.iter().filter_map(|content| content.as_text()).map(|content| content.text.as_str());
+    texts.map(|text| 2 * text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()).sum()
+}
+
+async fn list(server: &Server, asked: clients::Asked) -> Done {
     let (service, user) = (Arc::clone(&server.service), server.connection.user.clone());
     let list = move || {
         let setup = service.setup();
