@@ -4,7 +4,7 @@ pub mod server;
 pub mod stand_in;
 
 use crate::names::{AgentName, BadName, SessionId};
-use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster};
+use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Said};
 use stand_in::{Behaviour, StandIn};
 use std::path::Path;
 
@@ -82,6 +82,7 @@ impl Demo {
                 process: Locator::Pid { pid: stand_in.pid(), start: None },
                 declared_at_ms: None,
                 run: None,
+                said: Said::default(),
             })
         };
         let agents = PARTS.iter().zip(&self.stand_ins).map(agent).collect::<Result<_, _>>()?;

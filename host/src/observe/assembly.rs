@@ -143,7 +143,7 @@ impl Sessions {
             let Some((root, said)) = row.root.and_then(|root| Some((root, said.get(&root)?))) else { continue };
             row.agent.evidence.extend(said.evidence.iter().cloned());
             row.agent.unmeasured.extend(said.unmeasured.iter().cloned());
-            row.agent.usage.clone_from(&said.usage);
+            row.agent.usage = Usage::either(said.usage.clone(), row.agent.usage.take());
             let held = &said.conversations;
             let own = self.seats.own(root, held);
             if own.is_none() && !held.is_empty() {
@@ -277,17 +277,24 @@ fn declared_row(Place { session, agent: declared, known, state, note, run }: Pla
         agent.exit_code = run.and_then(|run| run.exit_code);
         agent.process = ProcessState::Gone;
     }
+    let said = declared.said;
+    // The source may know better why there is no process here.
+    let note = note.filter(|_| said.unmeasured.iter().all(|gap| gap.field != "process"));
     agent.unmeasured.extend(note.map(|reason| gap("process", reason)));
+    agent.unmeasured.extend(said.unmeasured);
+    agent.evidence = said.evidence;
+    agent.usage = said.usage;
+    agent.exit_code = agent.exit_code.or(said.exit_code);
     if let Some(known) = &known {
         describe(&mut agent, known);
     }
     if agent.kind == NO_KIND
-        && let Some(kind) = declared.run.and_then(|record| record.kind)
+        && let Some(kind) = declared.run.and_then(|record| record.kind).or(said.kind)
     {
         // What it runs can be seen only while it does.
         agent.kind = kind;
     }
-    agent.created_at_ms = agent.created_at_ms.or(declared.declared_at_ms);
+    agent.created_at_ms = agent.created_at_ms.or(said.created_at_ms).or(declared.declared_at_ms);
     Row { session: session.to_string(), root: known.map(|known| known.id), host: None, agent }
 }
 

@@ -1,6 +1,6 @@
 //! Rosters in files.
 
-use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
+use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Said, Source};
 use crate::config::{Origins, Problem, Problems, check_toml};
 use crate::files::{Stamp, read_small_text};
 use crate::names::{AgentName, SessionId};
@@ -134,6 +134,7 @@ fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
                     specialization: agent.specialization,
                     process,
                     declared_at_ms: None,
+                    said: Said::default(),
                 }),
                 Err(problem) => problems.push(problem),
             }

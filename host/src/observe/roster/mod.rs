@@ -7,6 +7,7 @@ mod bind;
 mod file;
 mod look;
 mod registry;
+pub mod retained;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ pub use file::read_text;
 pub use look::{Declared, Place, Rosters};
 pub use registry::RegistrySource;
 
+use super::facts::{Evidence, Gap, Usage};
 use super::processes::{Machine, ProcessId};
 use crate::names::{AgentName, SessionId};
 use crate::store::runs::RunRecord;
@@ -63,6 +65,25 @@ pub struct DeclaredAgent {
     pub declared_at_ms: Option<u64>,
     /// What is recorded of it, where `headcount run` started it.
     pub run: Option<RunRecord>,
+    /// What the source knows of it besides.
+    pub said: Said,
+}
+
+/// What a source knows of an agent beside who it is; empty where it only names it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Said {
+    /// Which program it is, where no process here shows it.
+    pub kind: Option<String>,
+    /// When it started, Unix milliseconds, where no process here shows it.
+    pub created_at_ms: Option<u64>,
+    /// How it ended, as [`Agent::exit_code`](super::facts::Agent::exit_code) has it.
+    pub exit_code: Option<i32>,
+    /// Dated statements about what it does.
+    pub evidence: Vec<Evidence>,
+    /// What is known of its work.
+    pub usage: Option<Usage>,
+    /// What the source could not say, and why.
+    pub unmeasured: Vec<Gap>,
 }
 
 /// How a declared agent's root process is found.

@@ -1,6 +1,6 @@
 //! Agents that were registered by hand or by an orchestrator.
 
-use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Source};
+use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Said, Source};
 use crate::observe::processes::{Machine, ProcessId};
 use crate::store::Store;
 use crate::store::StoreError;
@@ -87,5 +87,6 @@ fn agent(registration: &Registration, runs: &[RunRecord]) -> DeclaredAgent {
         process,
         declared_at_ms: Some(registration.registered_at_ms),
         run: runs.iter().find(is_its).cloned(),
+        said: Said::default(),
     }
 }

@@ -6,7 +6,7 @@ use crate::names::{AgentName, SessionId};
 use crate::observe::facts::{Agent, Metrics, ProcessState, Snapshot};
 use crate::observe::processes::{Details, ListError, Liveness, Machine, Process, ProcessId, Program, Reading};
 use crate::observe::records::Readers;
-use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Source};
+use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Said, Source};
 use crate::observe::{Observer, ProcessTable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -223,7 +223,14 @@ pub fn gap<'a>(agent: &'a Agent, field: &str) -> Option<&'a str> {
 /// A declared agent.
 pub fn agent(name: &str, process: Locator) -> DeclaredAgent {
     let specialization = Some(format!("{name} work"));
-    DeclaredAgent { name: AgentName::parse(name).unwrap(), specialization, process, declared_at_ms: None, run: None }
+    DeclaredAgent {
+        name: AgentName::parse(name).unwrap(),
+        specialization,
+        process,
+        declared_at_ms: None,
+        run: None,
+        said: Said::default(),
+    }
 }
 
 /// A session with these agents.
