@@ -6,6 +6,7 @@ use crate::auth::Admitted;
 use crate::monitor::{Sight, Tick};
 use crate::query::{self, QueryError, micros};
 use crate::report::{self, DEFAULT_LIMIT, Filter, Rendered, View, ViewError};
+use crate::setup::Setup;
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -83,6 +84,21 @@ impl Asking {
             what,
             began: app.service.steady(),
         }
+    }
+
+    /// Does `work` for whoever asks, as it waits for the disk, and notes what came of it, as `outcome` calls that.
+    ///
+    /// # Errors
+    /// When it has not come to its end.
+    pub async fn done<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Setup, &str) -> T + Send + 'static,
+        outcome: impl FnOnce(&T) -> Outcome,
+    ) -> Result<T, Problem> {
+        let (app, user) = (Arc::clone(&self.app), self.user.clone());
+        let done = tokio::task::spawn_blocking(move || work(app.service.setup(), &user)).await;
+        self.note(done.as_ref().map_or(Outcome::Failed, outcome), None, None, 0);
+        done.map_err(failed)
     }
 
     /// Notes what came of it.
