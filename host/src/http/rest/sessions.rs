@@ -1,6 +1,7 @@
 //! Sessions and their reports.
 
 use super::super::app::App;
+use super::super::traffic::client;
 use super::{Answer, Asked, Named, Problem, failed, flag, unavailable};
 use crate::auth::Admitted;
 use crate::monitor::{Sight, Tick};
@@ -73,14 +74,12 @@ pub(super) struct Asking {
 impl Asking {
     /// Somebody begins to ask for this.
     pub fn begin(app: &Arc<App>, admitted: &Admitted, headers: &HeaderMap, what: &'static str) -> Self {
-        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-        let client = agent.map_or_else(|| "unknown client".to_owned(), report::clean);
         let principal = &admitted.principal;
         Self {
             app: Arc::clone(app),
             user: principal.user_id.clone(),
             sight: Sight::granted(principal, &app.service.setup().config().access),
-            client,
+            client: client(headers.get(header::USER_AGENT)),
             what,
             began: app.service.steady(),
         }
