@@ -89,10 +89,10 @@ mod tests {
         let floods = |times: usize| (0..times).filter(|_| peers.take(from("192.0.2.1")).is_ok()).count();
         assert_eq!(floods(100), 20);
         // For as long as it likes.
-        for second in 0..100 {
+        for _ in 0..100 {
             floods(10);
-            assert_eq!(peers.take(from("192.0.2.2")).is_ok(), second % 2 == 0 || second < 40, "after {second} s");
-            clock.advance(Duration::from_secs(1));
+            assert_eq!(peers.take(from("192.0.2.2")), Ok(()));
+            clock.advance(Duration::from_secs(2));
         }
         assert!(peers.take(Peer::Local).is_ok(), "nor those who come through a socket");
     }
