@@ -154,8 +154,8 @@ fn refusal(denied: Denied, needed: &Scopes) -> Problem {
         Denied::Unavailable(_) => "cannot_tell",
     };
     let mut challenge = match &denied {
-        Denied::Unavailable(why) => {
-            tracing::error!("whether tokens hold cannot be told: {why}");
+        // The gate has said why, once for all that are sent away.
+        Denied::Unavailable(_) => {
             let detail = "whether the token holds cannot be told now; the server's log says why";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
                 .again_after(Duration::from_secs(1))
