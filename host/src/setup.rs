@@ -19,6 +19,7 @@ use crate::report::policy_rows;
 use crate::store::Store;
 use crate::store::audit::Audit;
 use crate::store::serving::Serving;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +51,10 @@ pub struct Rosters {
     /// A roster that is in no file.
     pub given: Option<Given>,
 }
+
+/// Says to those who look from outside what this process has, as long as anybody holds it.
+#[derive(Debug, Clone)]
+pub struct Teller(Option<Arc<Serving>>);
 
 /// Why nobody can look.
 #[derive(Debug, thiserror::Error)]
@@ -191,16 +196,11 @@ impl Setup {
         Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, decisions, Arc::clone(&self.clock))?)
     }
 
-    /// Says to those who look from outside which policies this process has. That they cannot hear it is no reason to stop.
-    pub fn policies_teller(&self) -> impl FnMut(&Arc<Vec<Link>>) + Send + 'static {
-        let mut serving = Serving::open(&self.dirs.state);
-        move |chain| {
-            let said = serving.as_mut().map_err(|error| error.to_string());
-            let said = said.and_then(|serving| serving.say(&policy_rows(chain)).map_err(|error| error.to_string()));
-            if let Err(error) = said {
-                tracing::warn!("`headcount policy list` does not hear of this server: {error}");
-            }
-        }
+    /// Who says to those who look from outside what this process has.
+    pub fn teller(&self) -> Teller {
+        let serving = Serving::open(&self.dirs.state);
+        let serving = serving.inspect_err(|error| tracing::warn!("this server is not seen from outside: {error}"));
+        Teller(serving.ok().map(Arc::new))
     }
 
     /// How often to look.
@@ -227,6 +227,21 @@ impl Setup {
     /// The audit log.
     pub fn audit(&self) -> Audit {
         Audit::open(&self.dirs.state, self.config().audit)
+    }
+}
+
+impl Teller {
+    /// Says which policies it has.
+    pub fn policies(&self, chain: &[Link]) {
+        self.say("policies", &policy_rows(chain));
+    }
+
+    /// That nobody can hear it is no reason to stop.
+    fn say(&self, part: &str, what: &impl Serialize) {
+        let said = self.0.as_ref().map_or(Ok(()), |serving| serving.say(part, what));
+        if let Err(error) = said {
+            tracing::warn!("the {part} of this server are not seen from outside: {error}");
+        }
     }
 }
 

@@ -70,10 +70,10 @@ impl Service {
         let chain = Arc::new(OnceLock::new());
         let known = Arc::clone(&chain);
         let watcher = move || {
-            let mut say = for_thread.policies_teller();
+            let teller = for_thread.teller();
             let tell = move |chain: &Arc<Vec<Link>>| {
                 known.get_or_init(|| Arc::clone(chain));
-                say(chain);
+                teller.policies(chain);
             };
             Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
         };

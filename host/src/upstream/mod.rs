@@ -32,8 +32,8 @@ pub use http::{Address, TokenPlace};
 pub use rmcp::model::{CallToolResult, JsonObject, ReadResourceResult, Resource, Tool};
 pub use session::Session;
 pub use state::Phase;
-pub use status::Status;
-pub use view::{Reach, UpstreamRow, Upstreams, look, session};
+pub use status::{Reach, Status};
+pub use view::{UpstreamRow, Upstreams, look, session};
 
 use crate::config::{Upstream, header};
 use std::collections::BTreeMap;

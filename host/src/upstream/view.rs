@@ -1,6 +1,7 @@
 //! What is seen of the configured servers by connecting to all of them at once.
 
 use super::connect::About;
+use super::status::{Reach, Status};
 use super::{BadServer, Server, Session};
 use crate::clock::Clock;
 use crate::config::Upstream;
@@ -19,18 +20,6 @@ pub struct Upstreams {
     pub schema: &'static str,
     /// The servers, in the order of the configuration.
     pub upstreams: Vec<UpstreamRow>,
-}
-
-/// Whether a server can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reach {
-    /// It is connected.
-    Ready,
-    /// It is not, and `last_error` says why.
-    Failed,
-    /// It has not answered in the time that there was.
-    Unknown,
 }
 
 /// One server.
