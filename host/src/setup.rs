@@ -7,6 +7,7 @@ use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
+use crate::names::Instance;
 use crate::observe::facts::Session;
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
@@ -173,12 +174,20 @@ impl Setup {
         Ok(observer.observe().into_iter().map(|snapshot| snapshot.session).collect())
     }
 
+    /// Which headcount this is.
+    pub fn instance(&self, machine: &Machine) -> Instance {
+        let state = self.dirs.state.as_os_str().as_encoded_bytes();
+        Instance::of(&[machine.boot_id.as_bytes(), machine.pid_namespace.as_bytes(), state])
+    }
+
     fn observing(&self, sampler: Sampler, rosters: Rosters, readers: Readers) -> Result<Observer, KindError> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
-        Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
+        let instance = self.instance(sampler.machine());
+        let observer = Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)?;
+        Ok(observer.known_as(instance))
     }
 
     /// Everything that one tick needs.

@@ -23,6 +23,7 @@ pub fn report(facts: &Snapshot, judgement: &Judgement, view: &View, age_ms: u64)
     let agents = page.agents.iter().map(|&i| agent(facts, judgement, i, view, &observed_at)).collect();
     Report {
         schema: SCHEMA,
+        instance: facts.instance,
         success: true,
         session_id: facts.session.id.clone(),
         session_name: clean(&facts.session.name),
@@ -105,6 +106,8 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         status: verdict.map_or(AgentStatus::Unknown, |v| agent_status(v.status)),
         created_at: fact.created_at_ms.map(time),
         process_id: fact.process_id,
+        identity: fact.identity,
+        via: fact.via.clone(),
         iterm_tab_id,
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), |verdict| dated(activity(verdict), fact)),

@@ -4,6 +4,7 @@
 //! IO (`state`) decides. `connect` makes a connection over the pipes of a `child` or over `http`, watched by `transport`;
 //! `calls` is what can be asked. Nothing of a server is trusted: neither its words, nor their number, nor that it ends.
 
+pub mod agents;
 mod allow;
 mod asking;
 mod backoff;

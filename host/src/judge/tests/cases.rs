@@ -66,10 +66,11 @@ pub(super) fn snapshot(of: &native::Snapshot) -> Snapshot {
             created_at_ms: of.session.created_at_ms,
         },
         agents: of.agents.iter().map(agent).collect(),
+        instance: Default::default(),
         sources: of
             .sources
             .iter()
-            .map(|s| facts::SourceState { name: s.name.clone(), error: s.error.clone() })
+            .map(|s| facts::SourceState { name: s.name.clone(), error: s.error.clone(), ..Default::default() })
             .collect(),
     }
 }
@@ -98,6 +99,8 @@ fn agent(of: &native::Agent) -> Agent {
         evidence: of.evidence.iter().map(evidence).collect(),
         unmeasured: of.unmeasured.iter().map(|gap| facts::Gap::new(gap.field.clone(), gap.reason.clone())).collect(),
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     }
 }

@@ -118,6 +118,8 @@ fn session(agents: usize) -> Snapshot {
         evidence: vec![],
         unmeasured: vec![],
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     };
     Snapshot {
@@ -132,5 +134,6 @@ fn session(agents: usize) -> Snapshot {
         },
         agents: (0..agents).map(agent).collect(),
         sources: vec![],
+        instance: Default::default(),
     }
 }
