@@ -2,10 +2,10 @@
 
 use super::connect::About;
 use super::state::Phase;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whether a server can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     /// It is connected.

@@ -1,5 +1,7 @@
 //! What an upstream has answered so far, and what is to be said of it meanwhile.
 
+use super::super::agents::{Listing, Taker};
+use super::super::view::Agents;
 use crate::clock::Moment;
 use crate::report;
 use crate::text::Wait;
@@ -77,6 +79,20 @@ impl<L> Heard<L> {
                 Some(format!("no answer since {}", report::time(asked.unix_ms)))
             }
             _ => None,
+        }
+    }
+}
+
+impl Heard<Listing> {
+    /// What was told of agents.
+    pub fn agents(&self, taker: &Taker, now: Moment) -> Agents {
+        let last = self.last.as_ref();
+        let count = |listing| taker.roster(listing, now, now).sessions.iter().map(|session| session.agents.len()).sum();
+        let left_out = || last?.0.left_out().map(str::to_owned);
+        Agents {
+            count: last.map(|(listing, _)| count(listing)),
+            heard_at: last.map(|(_, heard)| report::time(heard.unix_ms)),
+            error: self.error(now).or_else(left_out),
         }
     }
 }

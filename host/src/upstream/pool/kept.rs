@@ -1,8 +1,10 @@
 //! One kept session: who asks over it, and what was heard.
 
+use super::super::BadServer;
 use super::super::agents::{Listing, Taker};
 use super::super::session::Session;
-use super::super::view::{Agents, BadServer, UpstreamRow, session};
+use super::super::view::{UpstreamRow, session};
+use super::Figures;
 use super::heard::Heard;
 use crate::clock::{Clock, Moment};
 use crate::config::Upstream;
@@ -15,7 +17,6 @@ use tokio::sync::Notify;
 const SPREAD: f64 = 0.1;
 
 /// A session that is kept, with what its server has answered.
-#[derive(Debug)]
 pub struct Kept {
     session: Session,
     taker: Taker,
@@ -39,11 +40,11 @@ impl Kept {
     /// When a server cannot be configured so.
     pub fn new(
         upstream: &Upstream,
-        me: &Instance,
+        me: Instance,
         clock: &Arc<dyn Clock>,
         changed: &Arc<Notify>,
     ) -> Result<Option<Self>, BadServer> {
-        let Some((taker, from)) = Taker::new(upstream, me.clone()).zip(upstream.agents_from.as_ref()) else {
+        let Some((taker, from)) = Taker::new(upstream, me).zip(upstream.agents_from.as_ref()) else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -127,10 +128,17 @@ impl Kept {
         left.saturating_sub(self.clock.now().steady.saturating_sub(start))
     }
 
+    /// What is counted of it.
+    pub fn figures(&self) -> Figures<'_> {
+        let now = self.clock.now().steady;
+        let age = self.heard().last().map(|(_, heard, _)| now.saturating_sub(heard.steady));
+        Figures { name: self.name(), status: self.session.status(), age }
+    }
+
     /// How it stands now.
     pub fn row(&self) -> UpstreamRow {
-        let agents = self.heard().last().map(|(listing, heard, _)| Agents::of(listing, heard.unix_ms));
-        UpstreamRow::of(self.name(), &self.session.status(), agents)
+        let agents = self.heard().agents(&self.taker, self.clock.now());
+        UpstreamRow::of(self.name(), &self.session.status(), Some(agents))
     }
 }
 

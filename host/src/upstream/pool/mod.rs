@@ -8,7 +8,11 @@ mod heard;
 mod kept;
 mod source;
 
-use super::view::{BadServer, UpstreamRow};
+pub use heard::Heard;
+
+use super::BadServer;
+use super::status::Status;
+use super::view::UpstreamRow;
 use crate::clock::Clock;
 use crate::config::Upstream;
 use crate::names::Instance;
@@ -38,6 +42,17 @@ pub struct Pool {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// What is counted of a kept session.
+#[derive(Debug)]
+pub struct Figures<'a> {
+    /// The upstream's name.
+    pub name: &'a str,
+    /// How the session stands.
+    pub status: Status,
+    /// How old the last answer about agents is; `None`: there is none.
+    pub age: Option<Duration>,
+}
+
 /// Why no sessions can be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
@@ -63,7 +78,7 @@ impl Pool {
     /// When a server cannot be configured so, or no thread can be started.
     pub fn start(
         upstreams: &[Upstream],
-        me: &Instance,
+        me: Instance,
         clock: &Arc<dyn Clock>,
         tell: Option<Tell>,
     ) -> Result<Option<Arc<Self>>, PoolError> {
@@ -100,6 +115,11 @@ impl Pool {
     /// How the sessions stand now, in the order of the configuration.
     pub fn rows(&self) -> Vec<UpstreamRow> {
         self.kept.iter().map(Kept::row).collect()
+    }
+
+    /// The figures of the sessions, in the order of the configuration.
+    pub fn figures(&self) -> impl Iterator<Item = Figures<'_>> {
+        self.kept.iter().map(Kept::figures)
     }
 
     /// Begins to end them, which takes a while where a server pays no heed.

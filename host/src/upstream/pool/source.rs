@@ -5,7 +5,6 @@ use crate::observe::roster::{Roster, Source};
 use std::sync::Arc;
 
 /// The agents of one upstream. Reading it waits for nobody, and takes up anew only what has changed.
-#[derive(Debug)]
 pub struct AgentSource {
     all: Arc<[Kept]>,
     place: usize,
