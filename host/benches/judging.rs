@@ -64,7 +64,7 @@ fn snapshot(of: &native::Snapshot) -> Snapshot {
             created_at_ms: s.created_at_ms,
         },
         agents: of.agents.iter().map(agent).collect(),
-        instance: Default::default(),
+        instance: None,
         sources: of
             .sources
             .iter()

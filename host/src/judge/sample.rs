@@ -26,7 +26,7 @@ pub fn session(agents: usize) -> Snapshot {
         },
         agents: (0..agents).map(agent).collect(),
         sources: vec![SourceState { name: "processes".into(), error: None, ..SourceState::default() }],
-        instance: Default::default(),
+        instance: None,
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Sessions {
     /// Those that are not here, with the upstream that tells of them.
     apart: HashMap<String, Arc<str>>,
     /// Which headcount observes.
-    instance: Instance,
+    instance: Option<Instance>,
 }
 
 /// An agent that has no figures yet.
@@ -46,7 +46,7 @@ struct Row {
 impl Sessions {
     /// Says which headcount observes them.
     pub fn observed_by(&mut self, instance: Instance) {
-        self.instance = instance;
+        self.instance = Some(instance);
     }
 
     /// Takes up what is declared, and then those agents that are not.

@@ -23,9 +23,9 @@ pub struct Snapshot {
     /// Where agents and numbers come from, and what failed.
     #[serde(default)]
     pub sources: Vec<SourceState>,
-    /// Which headcount has observed it. No policy sees it.
+    /// Which headcount has observed it, where that is known. No policy sees it.
     #[serde(skip)]
-    pub instance: Instance,
+    pub instance: Option<Instance>,
 }
 
 /// Agents that belong together.

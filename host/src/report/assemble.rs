@@ -137,7 +137,8 @@ pub(super) fn activity(v: &judge::AgentVerdict) -> ActivityReport {
 /// What an agent does, marked where its own record has decided and does not say since when.
 fn dated(activity: ActivityReport, fact: &facts::Agent) -> ActivityReport {
     let undated = fact.unmeasured.iter().any(|gap| gap.field == "since");
-    ActivityReport { undated: undated && activity.decided_by == DecidedBy::OwnRecord, ..activity }
+    let by_record = matches!(activity.decided_by, DecidedBy::OwnRecord | DecidedBy::Upstream);
+    ActivityReport { undated: undated && by_record, ..activity }
 }
 
 /// What an agent does where no policy came to a verdict: nobody knows, and why.

@@ -48,8 +48,9 @@ pub struct Report {
     pub age_ms: u64,
     /// `headcount.report/1`.
     pub schema: &'static str,
-    /// Which headcount this is: the same for all of one machine, pid namespace and state directory.
-    pub instance: Instance,
+    /// Which headcount has looked: the same for all of one machine, pid namespace and state directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
     /// Whether the session could be looked at. Parts may be missing all the same: see `partial`.
     pub success: bool,
     /// The session's id.

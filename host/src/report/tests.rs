@@ -58,7 +58,7 @@ fn snapshot(agents: Vec<facts::Agent>) -> Snapshot {
         },
         agents,
         sources: vec![SourceState { name: "processes".into(), error: None, ..SourceState::default() }],
-        instance: Default::default(),
+        instance: None,
     }
 }
 

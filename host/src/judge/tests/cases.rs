@@ -66,7 +66,7 @@ pub(super) fn snapshot(of: &native::Snapshot) -> Snapshot {
             created_at_ms: of.session.created_at_ms,
         },
         agents: of.agents.iter().map(agent).collect(),
-        instance: Default::default(),
+        instance: None,
         sources: of
             .sources
             .iter()

@@ -134,6 +134,6 @@ fn session(agents: usize) -> Snapshot {
         },
         agents: (0..agents).map(agent).collect(),
         sources: vec![],
-        instance: Default::default(),
+        instance: None,
     }
 }

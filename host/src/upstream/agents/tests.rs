@@ -1,0 +1,1 @@
+//! What is taken of answers, and what becomes of it.
