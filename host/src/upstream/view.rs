@@ -95,7 +95,7 @@ async fn row(upstream: &Upstream, me: Instance, clock: &Arc<dyn Clock>, patience
             let answer = timeout(left, taker.ask(&session)).await.unwrap_or_else(|_| Err(in_vain()));
             let (now, mut heard) = (clock.now(), Heard::default());
             heard.hear(answer, now);
-            Some(heard.agents(&taker, now))
+            Some(heard.agents(now))
         }
         taker => taker.map(|_| Agents::default()),
     };
@@ -135,7 +135,8 @@ impl UpstreamRow {
     /// What is wrong with it now or was last, as far as a line has room for it.
     pub fn trouble(&self) -> Option<&str> {
         let of_agents = self.agents.as_ref().and_then(|agents| agents.error.as_deref());
-        if self.state == Reach::Ready { of_agents.or(self.last_error.as_deref()) } else { self.last_error.as_deref() }
+        let of_connection = self.last_error.as_deref();
+        if self.state == Reach::Ready { of_agents.or(of_connection) } else { of_connection.or(of_agents) }
     }
 
     /// Whether it can be used, for all that it is to be used for.

@@ -1,6 +1,6 @@
 //! What an upstream has answered so far, and what is to be said of it meanwhile.
 
-use super::super::agents::{Listing, Taker};
+use super::super::agents::Listing;
 use super::super::view::Agents;
 use crate::clock::Moment;
 use crate::report;
@@ -85,14 +85,12 @@ impl<L> Heard<L> {
 
 impl Heard<Listing> {
     /// What was told of agents.
-    pub fn agents(&self, taker: &Taker, now: Moment) -> Agents {
+    pub fn agents(&self, now: Moment) -> Agents {
         let last = self.last.as_ref();
-        let count = |listing| taker.roster(listing, now, now).sessions.iter().map(|session| session.agents.len()).sum();
-        let left_out = || last?.0.left_out().map(str::to_owned);
         Agents {
-            count: last.map(|(listing, _)| count(listing)),
+            count: last.map(|(listing, _)| listing.agents()),
             heard_at: last.map(|(_, heard)| report::time(heard.unix_ms)),
-            error: self.error(now).or_else(left_out),
+            error: self.error(now).or_else(|| last?.0.left_out()),
         }
     }
 }

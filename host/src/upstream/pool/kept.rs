@@ -137,7 +137,7 @@ impl Kept {
 
     /// How it stands now.
     pub fn row(&self) -> UpstreamRow {
-        let agents = self.heard().agents(&self.taker, self.clock.now());
+        let agents = self.heard().agents(self.clock.now());
         UpstreamRow::of(self.name(), &self.session.status(), Some(agents))
     }
 }

@@ -39,11 +39,10 @@ impl Source for AgentSource {
             self.roster = Arc::new(kept.taker().roster(&listing, at, now));
             self.made_of = (nth, silence);
         }
-        (Arc::clone(&self.roster), error.or_else(|| listing.left_out().map(str::to_owned)))
+        (Arc::clone(&self.roster), error.or_else(|| listing.left_out()))
     }
 
     fn confined_to(&self) -> Option<Arc<str>> {
-        let kept = &self.all[self.place];
-        kept.taker().is_apart().then(|| kept.name().into())
+        self.all[self.place].taker().confined_to()
     }
 }
