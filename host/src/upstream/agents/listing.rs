@@ -67,6 +67,11 @@ pub struct Statement {
 }
 
 impl Listing {
+    /// How many agents it tells of.
+    pub fn agents(&self) -> usize {
+        self.agents
+    }
+
     /// What of the answer is not taken up, and why.
     pub fn left_out(&self) -> Option<String> {
         (!self.left_out.is_empty()).then(|| self.left_out.iter().cloned().collect::<Vec<_>>().join("\n"))
