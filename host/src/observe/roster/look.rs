@@ -1,7 +1,7 @@
 //! All rosters together: who is declared now, and which process each is.
 
 use super::bind::{Bindings, Found};
-use super::{DeclaredAgent, DeclaredSession, Source};
+use super::{DeclaredAgent, DeclaredSession, Elsewhere, Source};
 use crate::names::{AgentName, SessionId};
 use crate::observe::census::{Census, Known};
 use crate::observe::facts::{ProcessState, Run, SourceState};
@@ -33,6 +33,8 @@ pub struct Declared {
 pub struct Place {
     /// The session that it is declared in.
     pub session: SessionId,
+    /// Where that is, if not here.
+    pub elsewhere: Option<Elsewhere>,
     /// What was declared.
     pub agent: DeclaredAgent,
     /// Its root process, where one was found.
@@ -65,16 +67,17 @@ impl Rosters {
         let mut declared = Declared::default();
         let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();
         let mut owners: HashMap<ProcessId, (SessionId, AgentName)> = HashMap::new();
-        let read: Vec<_> = self.sources.iter_mut().map(|source| (source.name(), source.read())).collect();
+        let read = self.sources.iter_mut().map(|source| ((source.name(), source.confined_to()), source.read()));
+        let read: Vec<_> = read.collect();
         for session in read.iter().flat_map(|(_, (roster, _))| &roster.sessions).filter(|session| !session.joins) {
             declared.add_session(session);
         }
-        for (number, (source, (roster, error))) in read.into_iter().enumerate() {
+        for (number, ((name, confined_to), (roster, error))) in read.into_iter().enumerate() {
             let mut problems: Vec<String> = error.into_iter().collect();
             for session in &roster.sessions {
                 let id = if session.joins { declared.join(session, &me) } else { session.id.clone() };
                 for agent in &session.agents {
-                    if !names.insert((id.clone(), agent.name.clone())) {
+                    if session.elsewhere.is_none() && !names.insert((id.clone(), agent.name.clone())) {
                         problems.push(format!("session {id}: {} is declared before", agent.name));
                         continue;
                     }
@@ -84,7 +87,8 @@ impl Rosters {
                     } else {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
-                    let mut place = Place::new(id.clone(), agent.clone(), found, table, census);
+                    let at = (id.clone(), session.elsewhere.clone());
+                    let mut place = Place::new(at, agent.clone(), found, table, census);
                     let theirs = session.owner.as_deref().filter(|owner| *owner != me);
                     if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
                         problems.push(format!("session {id}: {} {why}", agent.name));
@@ -96,13 +100,20 @@ impl Rosters {
                 }
             }
             let error = (!problems.is_empty()).then(|| problems.join("\n"));
-            self.states.push(SourceState { name: source, error });
+            self.states.push(SourceState { name, error, confined_to });
         }
         declared
     }
 }
 
 impl Declared {
+    /// Takes out what is declared elsewhere.
+    pub fn split_off_elsewhere(&mut self) -> Self {
+        let sessions = self.sessions.extract_if(.., |session| session.elsewhere.is_some()).collect();
+        let agents = self.agents.extract_if(.., |place| place.elsewhere.is_some()).collect();
+        Self { sessions, agents }
+    }
+
     /// The tags of the agents that were run, each with the agent's root.
     pub fn tags(&self) -> HashMap<String, ProcessId> {
         let tag = |place: &Place| Some((place.agent.run.as_ref()?.tag.clone(), place.known.as_ref()?.id));
@@ -133,7 +144,7 @@ impl Declared {
     /// Takes up a session, or what the first source left unsaid about it. Whose it is says the first, and nobody else says
     /// anything about it.
     fn add_session(&mut self, new: &DeclaredSession) {
-        match self.sessions.iter_mut().find(|session| session.id == new.id) {
+        match self.sessions.iter_mut().find(|session| session.id == new.id && session.elsewhere == new.elsewhere) {
             None => self.sessions.push(DeclaredSession { agents: Vec::new(), ..new.clone() }),
             Some(session) => {
                 if session.owner == new.owner {
@@ -148,7 +159,7 @@ impl Declared {
 
 impl Place {
     fn new(
-        session: SessionId,
+        (session, elsewhere): (SessionId, Option<Elsewhere>),
         agent: DeclaredAgent,
         found: Found,
         table: &impl ProcessTable,
@@ -161,7 +172,7 @@ impl Place {
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
         let run = agent.run.as_ref().map(|record| runs::recorded(record, table));
-        Self { session, agent, known, state, note, run }
+        Self { session, elsewhere, agent, known, state, note, run }
     }
 
     /// Leaves a process to its user, where that is not `owner`, who declared it: it may have become another's since, or be part

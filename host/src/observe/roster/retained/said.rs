@@ -56,7 +56,6 @@ pub fn said(seen: &Seen<'_>, here: &Machine) -> (Locator, Said) {
     let said = Said {
         kind: Some(KIND.to_owned()),
         created_at_ms: made_at_ms,
-        exit_code: None,
         evidence,
         usage: status
             .active_tool
@@ -64,6 +63,7 @@ pub fn said(seen: &Seen<'_>, here: &Machine) -> (Locator, Said) {
             .filter(|_| status.state == RetainedState::Busy)
             .map(|tool| Usage { current_tool: Some(clean(tool)), ..Usage::default() }),
         unmeasured,
+        ..Said::default()
     };
     (process, said)
 }
