@@ -49,6 +49,7 @@ mod records_conversations;
 mod records_databases;
 mod registering;
 mod reload;
+mod retained;
 mod run;
 mod run_registry;
 mod run_signals;
