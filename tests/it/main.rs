@@ -61,4 +61,5 @@ mod tidy;
 mod upstream;
 mod upstream_cli;
 mod upstream_http;
+mod upstream_pool;
 mod world;
