@@ -16,7 +16,7 @@ mod seats;
 pub mod sessions;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use agents::KindError;
 pub use ids::{folder_name, free, is_found, session_id, unplaced_id};

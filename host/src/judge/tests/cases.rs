@@ -54,7 +54,7 @@ pub(super) fn plain(verdict: &impl std::fmt::Debug) -> String {
 }
 
 /// The facts as the host has them.
-pub(super) fn snapshot(of: &native::Snapshot) -> Snapshot {
+pub(crate) fn snapshot(of: &native::Snapshot) -> Snapshot {
     Snapshot {
         now_ms: of.now_ms,
         cores: of.cores,

@@ -1,6 +1,6 @@
 //! The judge against policies that misbehave in every way, and against its own rules run natively.
 
-mod cases;
+pub(crate) mod cases;
 mod chain;
 mod examples;
 mod files;
@@ -26,7 +26,7 @@ fn runtime() -> Runtime {
 }
 
 /// A judge of one policy.
-fn judge_of(policy: Result<Policy, Outcome>) -> Judge {
+pub(crate) fn judge_of(policy: Result<Policy, Outcome>) -> Judge {
     chain(vec![policy])
 }
 
@@ -53,7 +53,7 @@ fn with_cache(cache: &Path, clock: Arc<SystemClock>) -> Result<Judge, LoadError>
 }
 
 /// The built-in policy.
-fn builtin(settings: &str) -> Result<Policy, Outcome> {
+pub(crate) fn builtin(settings: &str) -> Result<Policy, Outcome> {
     load(BUILTIN, settings, Limits::default())
 }
 

@@ -200,6 +200,8 @@ fn told(agent: Agent, via: Vec<Instance>, from: Option<Instance>, session: &str,
 fn statement(activity: Activity, status: &str) -> Result<Statement, String> {
     let failed = status == "FAILED";
     let (claim, word) = match activity.state.as_str() {
+        "unknown" | "" => return Err(unknown(&activity.reason)),
+        state if status == "UNKNOWN" => return Err(format!("cannot be told there: {state}, {}", activity.reason)),
         "dead" if failed => (Claim::Failed, "dead"),
         "dead" => (Claim::Failed, "starts again"),
         _ if failed => (Claim::Failed, "failed"),
@@ -208,7 +210,6 @@ fn statement(activity: Activity, status: &str) -> Result<Statement, String> {
         "idle" => (Claim::Idle, "idle"),
         "stalled" => (Claim::Working, "stalled"),
         "finished" => (Claim::Finished, "finished"),
-        "unknown" | "" => return Err(unknown(&activity.reason)),
         other => (Claim::Unknown, other),
     };
     let since_ms = activity.since.as_ref().and_then(unix_ms);
