@@ -26,6 +26,7 @@ pub const TEXTS: &[Parser] = &[
     }),
     ("roster", |pieces| text(pieces, roster::read_text)),
     ("upstream-agents", |pieces| text(pieces, agents::fuzzing::read)),
+    ("retained-status", |pieces| roster::retained::read_text(&pieces.concat())),
     ("command-line", command_line),
 ];
 

@@ -62,4 +62,5 @@ mod upstream;
 mod upstream_agents;
 mod upstream_cli;
 mod upstream_http;
+mod upstream_pool;
 mod world;
