@@ -147,7 +147,7 @@ fn two_that_name_each_other_list_each_agent_once_and_know_when_the_other_is_sile
     let (a, b) = (Site::new("a-site"), Site::new("b-site"));
     a.names(&[&b], ", stale_after = \"2s\"");
     b.names(&[&a], "");
-    let agents = [Behaviour::Idle, Behaviour::Idle, Behaviour::Idle].map(stand_in);
+    let agents = [Behaviour::Idle; 4].map(stand_in);
     let everybodys = posing_as("claude", &a.world, |_| {});
     a.register("alpha", "ada", agents[0].pid());
     b.register("beta", "bob", agents[1].pid());
@@ -170,7 +170,7 @@ fn two_that_name_each_other_list_each_agent_once_and_know_when_the_other_is_sile
     // By now each lists the other's agents; what it has from the other does not come back, however often they ask.
     b.register("beta", "carl", agents[2].pid());
     at_a.until("beta.b-site", "it hears of carl", |report| names(report) == ["bob", "carl"]);
-    a.register("alpha", "dora", agents[1].pid());
+    a.register("alpha", "dora", agents[3].pid());
     at_b.until("alpha.a-site", "it hears of dora", |report| names(report).contains(&"dora"));
     for site in [&at_a, &at_b] {
         let found = |with| site.sessions(with);
