@@ -1,5 +1,9 @@
 //! Names that users and agents give: what they may be, said once for every door that they come in by.
 
+mod fingerprint;
+
+pub use fingerprint::{Identity, Instance};
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -39,5 +39,5 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
-pub use upstreams::{Handshake, Upstream, header, is_loopback};
+pub use upstreams::{AgentMap, AgentsFrom, Handshake, Join, Meaning, Upstream, header, is_loopback};
 pub use words::nearest;

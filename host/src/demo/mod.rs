@@ -93,6 +93,7 @@ impl Demo {
             owner: None,
             declared_at_ms: None,
             agents,
+            elsewhere: None,
         };
         Ok(Given::new("demo", Roster { sessions: vec![session], written_at_ms: None }))
     }

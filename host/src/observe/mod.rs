@@ -16,7 +16,7 @@ mod seats;
 pub mod sessions;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use agents::KindError;
 pub use ids::{folder_name, free, is_found, session_id, unplaced_id};
@@ -24,6 +24,7 @@ pub use table::ProcessTable;
 
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
+use crate::names::Instance;
 use agents::Kinds;
 use assembly::Sessions;
 use census::Census;
@@ -77,6 +78,13 @@ impl<T: ProcessTable> Observer<T> {
         })
     }
 
+    /// The same, as the headcount that this is: its reports say so.
+    #[must_use]
+    pub fn known_as(mut self, instance: Instance) -> Self {
+        self.sessions.observed_by(instance);
+        self
+    }
+
     /// Looks once: all sessions by id, their agents in the order of their start.
     ///
     /// Never fails as a whole: what cannot be read is said in the snapshots' sources and agents, and the rest is there.
@@ -91,7 +99,7 @@ impl<T: ProcessTable> Observer<T> {
         let declared = self.rosters.look(&self.table, &mut self.census, self.listed.is_some());
         self.sources = self.rosters.sources().to_vec();
         let error = failure.as_ref().map(ListError::to_string).or_else(|| unread(self.table.unread()));
-        self.sources.insert(0, SourceState { name: "processes".to_owned(), error });
+        self.sources.insert(0, SourceState { name: "processes".to_owned(), error, ..SourceState::default() });
         self.census.sweep(&self.table, now.steady);
         self.table.know_tags(declared.tags());
         self.sessions.gather(declared, &mut self.census);

@@ -2,6 +2,7 @@
 
 mod conversations;
 mod declared;
+mod elsewhere;
 mod found;
 mod owners;
 #[cfg(target_os = "linux")]

@@ -146,6 +146,7 @@ fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
             owner: None,
             declared_at_ms: None,
             agents,
+            elsewhere: None,
         });
     }
     if problems.is_empty() { Ok(sessions) } else { Err(Problems(problems)) }

@@ -1,7 +1,7 @@
 //! All rosters together: who is declared now, and which process each is.
 
 use super::bind::{Bindings, Found};
-use super::{DeclaredAgent, DeclaredSession, Source};
+use super::{DeclaredAgent, DeclaredSession, Elsewhere, Source};
 use crate::names::{AgentName, SessionId};
 use crate::observe::census::{Census, Known};
 use crate::observe::facts::{ProcessState, Run, SourceState};
@@ -31,6 +31,8 @@ pub struct Declared {
 pub struct Place {
     /// The session that it is declared in.
     pub session: SessionId,
+    /// Where that is, if not here.
+    pub elsewhere: Option<Elsewhere>,
     /// What was declared.
     pub agent: DeclaredAgent,
     /// Its root process, where one was found.
@@ -69,7 +71,7 @@ impl Rosters {
             for session in &roster.sessions {
                 declared.add_session(session);
                 for agent in &session.agents {
-                    if !names.insert((session.id.clone(), agent.name.clone())) {
+                    if session.elsewhere.is_none() && !names.insert((session.id.clone(), agent.name.clone())) {
                         problems.push(format!("session {}: {} is declared before", session.id, agent.name));
                         continue;
                     }
@@ -79,7 +81,7 @@ impl Rosters {
                     } else {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
-                    let mut place = Place::new(session.id.clone(), agent.clone(), found, table, census);
+                    let mut place = Place::new(session, agent.clone(), found, table, census);
                     let theirs = session.owner.as_deref().filter(|owner| *owner != me);
                     if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
                         problems.push(format!("session {}: {} {why}", session.id, agent.name));
@@ -91,13 +93,20 @@ impl Rosters {
                 }
             }
             let error = (!problems.is_empty()).then(|| problems.join("\n"));
-            self.states.push(SourceState { name: source.name(), error });
+            self.states.push(SourceState { name: source.name(), error, confined_to: source.confined_to() });
         }
         declared
     }
 }
 
 impl Declared {
+    /// Takes out what is declared elsewhere.
+    pub fn split_off_elsewhere(&mut self) -> Self {
+        let sessions = self.sessions.extract_if(.., |session| session.elsewhere.is_some()).collect();
+        let agents = self.agents.extract_if(.., |place| place.elsewhere.is_some()).collect();
+        Self { sessions, agents }
+    }
+
     /// The tags of the agents that were run, each with the agent's root.
     pub fn tags(&self) -> HashMap<String, ProcessId> {
         let tag = |place: &Place| Some((place.agent.run.as_ref()?.tag.clone(), place.known.as_ref()?.id));
@@ -107,7 +116,7 @@ impl Declared {
     /// Takes up a session, or what the first source left unsaid about it. Whose it is says the first, and nobody else says
     /// anything about it.
     fn add_session(&mut self, new: &DeclaredSession) {
-        match self.sessions.iter_mut().find(|session| session.id == new.id) {
+        match self.sessions.iter_mut().find(|session| session.id == new.id && session.elsewhere == new.elsewhere) {
             None => self.sessions.push(DeclaredSession { agents: Vec::new(), ..new.clone() }),
             Some(session) => {
                 if session.owner == new.owner {
@@ -122,7 +131,7 @@ impl Declared {
 
 impl Place {
     fn new(
-        session: SessionId,
+        session: &DeclaredSession,
         agent: DeclaredAgent,
         found: Found,
         table: &impl ProcessTable,
@@ -135,7 +144,8 @@ impl Place {
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
         let run = agent.run.as_ref().map(|record| runs::recorded(record, table));
-        Self { session, agent, known, state, note, run }
+        let (session, elsewhere) = (session.id.clone(), session.elsewhere.clone());
+        Self { session, elsewhere, agent, known, state, note, run }
     }
 
     /// Leaves a process to its user, where that is not `owner`, who declared it: it may have become another's since, or be part

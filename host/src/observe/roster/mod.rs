@@ -19,7 +19,8 @@ pub use registry::RegistrySource;
 
 use super::facts::{Evidence, Gap, Usage};
 use super::processes::{Machine, ProcessId};
-use crate::names::{AgentName, SessionId};
+use crate::config::Join;
+use crate::names::{AgentName, Identity, Instance, SessionId};
 use crate::store::runs::RunRecord;
 use regex::Regex;
 use std::path::PathBuf;
@@ -50,6 +51,17 @@ pub struct DeclaredSession {
     pub declared_at_ms: Option<u64>,
     /// Its agents.
     pub agents: Vec<DeclaredAgent>,
+    /// Where it is, if not here. Then it takes up nobody but those that are declared in it, and nobody's id.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// Where a session is that is not here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Elsewhere {
+    /// The upstream that tells of it.
+    pub upstream: Arc<str>,
+    /// Whether its agents are to be shown in a session that is here.
+    pub join: Join,
 }
 
 /// A declared agent.
@@ -72,6 +84,12 @@ pub struct DeclaredAgent {
 /// What a source knows of an agent beside who it is; empty where it only names it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Said {
+    /// What people call it, where its declared name is only what tells it from others.
+    pub called: Option<String>,
+    /// Which agent it is, whoever else tells of it.
+    pub identity: Option<Identity>,
+    /// The headcounts that it was told through, from its own to the nearest.
+    pub via: Vec<Instance>,
     /// Which program it is, where no process here shows it.
     pub kind: Option<String>,
     /// When it started, Unix milliseconds, where no process here shows it.
@@ -127,7 +145,7 @@ impl PartialEq for Locator {
 impl DeclaredSession {
     /// A session of this id without agents, about which nothing else is said.
     pub fn new(id: SessionId) -> Self {
-        Self { id, name: None, root_path: None, owner: None, declared_at_ms: None, agents: Vec::new() }
+        Self { id, name: None, root_path: None, owner: None, declared_at_ms: None, agents: Vec::new(), elsewhere: None }
     }
 }
 
@@ -139,6 +157,12 @@ pub trait Source: Send {
     /// What it says now, and what is wrong with it. Asked at every look, so it keeps what has not changed; a source
     /// that cannot be read for a moment says what it said before.
     fn read(&mut self) -> (Arc<Roster>, Option<String>);
+
+    /// The upstream to whose own sessions all of its agents are confined; no other session lacks anything when it fails. `None`:
+    /// they may be in any session.
+    fn confined_to(&self) -> Option<Arc<str>> {
+        None
+    }
 }
 
 /// A roster that is held in memory.
