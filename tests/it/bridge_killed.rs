@@ -2,7 +2,7 @@
 //! is answered.
 
 use crate::bridge::Bridge;
-use crate::world::{PATIENCE, World, until};
+use crate::world::{PATIENCE, World, start_of, state, until};
 use nix::sys::signal::Signal;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use serde_json::{Value, json};
@@ -60,6 +60,17 @@ fn wherever_it_is_killed_the_next_one_answers_and_runs_nothing_again() {
     }
     println!("killed at every step: {outcomes:?}");
     assert!(outcomes.values().sum::<usize>() > 5, "{outcomes:?}");
+}
+
+#[test]
+fn the_server_ends_when_its_bridge_is_killed() {
+    let world = World::new();
+    let bridge = Bridge::ready(&world, &[], &[]);
+    let answer = bridge.ask("a", &json!({"tool": "pid"}));
+    let server: u32 = answer["text"][0].as_str().unwrap().parse().unwrap();
+    let start = start_of(server).unwrap();
+    bridge.signal(Signal::SIGKILL);
+    until("its input ends it", || start_of(server) != Some(start) || state(server) == Some('Z'));
 }
 
 #[test]

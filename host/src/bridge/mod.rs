@@ -6,6 +6,8 @@
 //! given, nothing gets into any file or log but what a tool returns.
 
 mod folder;
+#[doc(hidden)]
+pub mod fuzzing;
 mod mailbox;
 mod permit;
 mod request;
@@ -112,6 +114,10 @@ pub async fn run(order: Order, clock: Arc<dyn Clock>) -> Result<(), BridgeError>
         }
     };
     standing.server = session.status().about.and_then(|about| about.server);
+    let missing = permit.missing(&tools);
+    if missing > 0 {
+        tracing::warn!("{missing} of the tools that are allowed by name are not among those of the server");
+    }
     let tools = permit.names(&tools);
     standing.ready(mailbox.folder(), tools.clone(), true).map_err(system)?;
     tracing::info!("ready; {} tools may be called", tools.len());

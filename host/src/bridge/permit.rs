@@ -37,6 +37,11 @@ impl Permit {
         let may = |tool: &&Tool| self.check(&tool.name, tools).is_ok() && seen.insert(tool.name.clone());
         tools.iter().filter(may).map(|tool| tool.name.to_string()).collect()
     }
+
+    /// How many are allowed by name that the server does not have.
+    pub fn missing(&self, tools: &[Tool]) -> usize {
+        self.allowed.iter().filter(|name| !tools.iter().any(|tool| tool.name == **name)).count()
+    }
 }
 
 fn is_read_only(tool: &Tool) -> bool {
@@ -63,7 +68,7 @@ mod tests {
             tool("twice", json!({"readOnlyHint": false})),
         ];
         let permit = Permit { allowed: ["says_nothing".to_owned(), "gone".to_owned()].into(), only: None };
-        assert_eq!(permit.names(&tools), ["reads", "says_nothing"]);
+        assert_eq!((permit.names(&tools), permit.missing(&tools)), (vec!["reads".into(), "says_nothing".into()], 1));
         for (name, wanted) in [
             ("reads", Ok(())),
             ("says_nothing", Ok(())),

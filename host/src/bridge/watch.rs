@@ -79,3 +79,35 @@ fn meaning(event: Event) -> Option<Option<Id>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[tokio::test]
+    async fn what_comes_is_told_at_once_and_in_order_and_what_is_not_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::over(dir.path());
+        for name in ["status.json", "request-b.json", "response-c.json", "request-a.json", "request-g.json"] {
+            std::fs::write(dir.path().join(name), "{}").unwrap();
+        }
+        let mut heard = Vec::new();
+        let start = Instant::now();
+        while heard.iter().collect::<std::collections::BTreeSet<_>>().len() < 2 {
+            assert!(start.elapsed() < Duration::from_secs(30), "{heard:?}");
+            watch.wait(POLL).await;
+            heard.extend(watch.heard());
+        }
+        heard.dedup();
+        assert_eq!(heard, ["b", "a"].map(|id| Id::parse(id).unwrap()));
+    }
+
+    #[tokio::test]
+    async fn where_nothing_is_told_a_look_comes_all_the_same() {
+        let mut watch = Watch::over(std::path::Path::new("/nowhere"));
+        let start = Instant::now();
+        watch.wait(Duration::MAX).await;
+        assert!(start.elapsed() >= POLL && watch.heard().is_empty());
+    }
+}
