@@ -5,6 +5,8 @@
 mod attention;
 mod audit;
 mod authoring;
+mod bridge;
+mod bridge_killed;
 mod cases;
 mod clients;
 mod command_line;
