@@ -61,4 +61,6 @@ mod tidy;
 mod upstream;
 mod upstream_cli;
 mod upstream_http;
+mod upstream_login;
+mod upstream_oauth;
 mod world;

@@ -5,7 +5,7 @@ use crate::upstream::text;
 use crate::world::{PATIENCE, World};
 use headcount::clock::SystemClock;
 use headcount::config::Handshake;
-use headcount::upstream::{Address, Door, Failure, Outcome, Phase, Server, Session, TokenPlace};
+use headcount::upstream::{Address, Door, Failure, Outcome, Phase, SecretPlace, Server, Session, TokenPlace};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -37,7 +37,7 @@ fn open(server: Server) -> Session {
 fn token_file(world: &World, name: &str, text: &str) -> (PathBuf, TokenPlace) {
     let file = world.write(name, format!("{text}\n"));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    (file.clone(), TokenPlace::File(file))
+    (file.clone(), TokenPlace::In(SecretPlace::File(file)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! What is seen of the configured servers by connecting to all of them at once.
 
 use super::connect::About;
-use super::{BadServer, Server, Session};
+use super::{BadServer, LoginRow, Server, Session};
 use crate::clock::Clock;
 use crate::config::Upstream;
 use crate::report;
@@ -55,6 +55,9 @@ pub struct UpstreamRow {
     pub reconnects: u64,
     /// What last went wrong with the connection.
     pub last_error: Option<String>,
+    /// How the login stands, where access is asked for by OAuth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<LoginRow>,
 }
 
 /// A session with the server that is configured so.
@@ -102,6 +105,7 @@ async fn row(upstream: &Upstream, clock: &Arc<dyn Clock>, patience: Duration) ->
         failures: status.failures,
         reconnects: status.reconnects(),
         last_error: error.or(status.last_error.map(|(why, _)| why)),
+        login: LoginRow::of(upstream),
     }
 }
 
@@ -117,6 +121,7 @@ impl UpstreamRow {
             failures: 0,
             reconnects: 0,
             last_error: Some(why.to_owned()),
+            login: LoginRow::of(upstream),
         }
     }
 }
