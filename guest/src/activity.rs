@@ -23,6 +23,11 @@ const STARTS_AGAIN: &str = "starts again";
 /// The words of those who stand by an agent for its end. Others of the same rank are guesses, as from a terminal's title.
 const ENDS: [&str; 4] = ["ended", "ended on request", STARTS_AGAIN, "gave up"];
 
+/// The words of another headcount for what it has found itself: one that claims to work and does not, and one whose process has
+/// ended, which starts again by itself where it says that word.
+const STALLED: &str = "stalled";
+const DEAD: &str = "dead";
+
 /// What is known of an agent, and the statement that nobody understands, if it is the newest.
 pub(crate) struct Finding<'a> {
     /// What follows from everything but unknown words.
@@ -160,8 +165,11 @@ fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Se
         return state;
     }
     let open_turn = newest.claim == Claim::Working && newest.source == Source::Transcript;
+    let found_elsewhere = |words: &[&str]| newest.source == Source::Upstream && words.contains(&newest.word.as_str());
     State {
         activity: match newest.claim {
+            Claim::Working if found_elsewhere(&[STALLED]) => Activity::Stalled,
+            Claim::Failed if found_elsewhere(&[DEAD, STARTS_AGAIN]) => Activity::Dead,
             Claim::Working => Activity::Working,
             Claim::Waiting => Activity::WaitingForInput,
             Claim::Idle => Activity::Idle,
@@ -176,7 +184,7 @@ fn stated<'a>(agent: &'a Agent, newest: &'a Evidence, now_ms: u64, settings: &Se
         since_ms: Some(since(agent, newest, now_ms)),
         decided_by: newest.source,
         inferred: open_turn || newest.source == Source::Process,
-        failed: newest.claim == Claim::Failed,
+        failed: newest.claim == Claim::Failed && !found_elsewhere(&[STARTS_AGAIN]),
     }
 }
 

@@ -90,6 +90,7 @@ pub(crate) fn check(agent: &Agent, finding: &Finding<'_>, now_ms: u64, settings:
     checker.stalled();
     checker.waiting_too_long();
     checker.evidence_conflict();
+    checker.elsewhere();
     checker.cpu_runaway();
     checker.memory_high();
     checker.memory_growth();

@@ -64,7 +64,12 @@ fn snapshot(of: &native::Snapshot) -> Snapshot {
             created_at_ms: s.created_at_ms,
         },
         agents: of.agents.iter().map(agent).collect(),
-        sources: of.sources.iter().map(|s| SourceState { name: s.name.clone(), error: s.error.clone() }).collect(),
+        instance: None,
+        sources: of
+            .sources
+            .iter()
+            .map(|s| SourceState { name: s.name.clone(), error: s.error.clone(), ..SourceState::default() })
+            .collect(),
     }
 }
 
@@ -106,6 +111,8 @@ fn agent(a: &native::Agent) -> Agent {
         evidence: a.evidence.iter().map(evidence).collect(),
         unmeasured: vec![],
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     }
 }

@@ -24,6 +24,7 @@ pub const TEXTS: &[Parser] = &[
         })
     }),
     ("roster", |pieces| text(pieces, roster::read_text)),
+    ("retained-status", |pieces| roster::retained::read_text(&pieces.concat())),
     ("command-line", command_line),
 ];
 

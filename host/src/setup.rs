@@ -7,6 +7,7 @@ use crate::config::{self, Config, Dirs, Environment, Loaded};
 use crate::history;
 use crate::judge::{self, Judge, Link, LoadError, Place, Runtime};
 use crate::monitor::{Decisions, Pace, Watcher};
+use crate::names::Instance;
 use crate::observe::facts::Session;
 use crate::observe::processes::{Machine, Options, Sampler};
 use crate::observe::records::claude::Claude;
@@ -19,6 +20,8 @@ use crate::report::policy_rows;
 use crate::store::Store;
 use crate::store::audit::Audit;
 use crate::store::serving::Serving;
+use crate::upstream::{Pool, PoolError, Tell, UpstreamRow};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +52,13 @@ pub struct Rosters {
     pub files: Vec<PathBuf>,
     /// A roster that is in no file.
     pub given: Option<Given>,
+    /// The sessions that are kept with upstream servers.
+    pub upstreams: Option<Arc<Pool>>,
 }
+
+/// Says to those who look from outside what this process has, as long as anybody holds it.
+#[derive(Debug, Clone)]
+pub struct Teller(Option<Arc<Serving>>);
 
 /// Why nobody can look.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +66,9 @@ pub enum SetupError {
     /// A configured kind of agent cannot be used.
     #[error(transparent)]
     Kind(#[from] KindError),
+    /// No sessions with upstream servers can be kept.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// No thread can be started.
     #[error("no thread can be started: {0}")]
     Thread(#[from] std::io::Error),
@@ -163,9 +175,30 @@ impl Setup {
     /// # Errors
     /// When a configured kind of agent cannot be used.
     pub fn sessions(&self, rosters: &[PathBuf]) -> Result<Vec<Session>, KindError> {
-        let rosters = Rosters { files: rosters.to_vec(), given: None };
+        let rosters = Rosters { files: rosters.to_vec(), ..Rosters::default() };
         let mut observer = self.observing(self.sampler(), rosters, Readers::default())?;
         Ok(observer.observe().into_iter().map(|snapshot| snapshot.session).collect())
+    }
+
+    /// The sessions with the upstream servers that tell of agents, kept until they are ended or nobody holds them any more;
+    /// `None`: there are no such servers. How they stand is told by `teller`.
+    ///
+    /// # Errors
+    /// When there is no thread for them.
+    pub fn pool(&self, teller: Option<Teller>) -> Result<Option<Arc<Pool>>, PoolError> {
+        let tell = teller.map(|teller| Box::new(move |rows: &[UpstreamRow]| teller.say("upstreams", &rows)) as Tell);
+        Pool::start(&self.config().upstreams, self.me(), &self.clock, tell)
+    }
+
+    /// Which headcount this is.
+    pub fn me(&self) -> Instance {
+        self.instance(self.sampler().machine())
+    }
+
+    /// Which headcount it is that looks at this machine.
+    fn instance(&self, machine: &Machine) -> Instance {
+        let state = self.dirs.state.as_os_str().as_encoded_bytes();
+        Instance::of(&[machine.boot_id.as_bytes(), machine.pid_namespace.as_bytes(), state])
     }
 
     fn observing(&self, sampler: Sampler, rosters: Rosters, readers: Readers) -> Result<Observer, KindError> {
@@ -173,7 +206,10 @@ impl Setup {
         sources.extend(rosters.files.into_iter().map(|file| Box::new(FileSource::new(file)) as Box<dyn Source>));
         sources.extend(rosters.given.map(|roster| Box::new(roster) as Box<dyn Source>));
         sources.push(Box::new(RegistrySource::new(Arc::clone(&self.store))));
-        Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)
+        sources.extend(rosters.upstreams.iter().flat_map(|pool| pool.sources()));
+        let instance = self.instance(sampler.machine());
+        let observer = Observer::new(Arc::clone(&self.clock), sampler, self.config(), sources, readers)?;
+        Ok(observer.known_as(instance))
     }
 
     /// Everything that one tick needs.
@@ -191,16 +227,24 @@ impl Setup {
         Ok(Watcher::new(self.observer(rosters)?, self.judge(), history, decisions, Arc::clone(&self.clock))?)
     }
 
-    /// Says to those who look from outside which policies this process has. That they cannot hear it is no reason to stop.
-    pub fn policies_teller(&self) -> impl FnMut(&Arc<Vec<Link>>) + Send + 'static {
-        let mut serving = Serving::open(&self.dirs.state);
-        move |chain| {
-            let said = serving.as_mut().map_err(|error| error.to_string());
-            let said = said.and_then(|serving| serving.say(&policy_rows(chain)).map_err(|error| error.to_string()));
-            if let Err(error) = said {
-                tracing::warn!("`headcount policy list` does not hear of this server: {error}");
-            }
-        }
+    /// The same for one who looks a few times: the first look waits a while for the first answers of upstream servers.
+    ///
+    /// # Errors
+    /// As [`Self::watcher`].
+    pub fn patient_watcher(&self, rosters: Rosters) -> Result<Watcher, SetupError> {
+        let (pool, patience) = (rosters.upstreams.clone(), self.config().sampling.upstream_deadline.0);
+        let watcher = self.watcher(rosters)?;
+        Ok(match pool {
+            Some(pool) => watcher.waiting_for(move || pool.first_answers(patience)),
+            None => watcher,
+        })
+    }
+
+    /// Who says to those who look from outside what this process has.
+    pub fn teller(&self) -> Teller {
+        let serving = Serving::open(&self.dirs.state);
+        let serving = serving.inspect_err(|error| tracing::warn!("this server is not seen from outside: {error}"));
+        Teller(serving.ok().map(Arc::new))
     }
 
     /// How often to look.
@@ -227,6 +271,21 @@ impl Setup {
     /// The audit log.
     pub fn audit(&self) -> Audit {
         Audit::open(&self.dirs.state, self.config().audit)
+    }
+}
+
+impl Teller {
+    /// Says which policies it has.
+    pub fn policies(&self, chain: &[Link]) {
+        self.say("policies", &policy_rows(chain));
+    }
+
+    /// That nobody can hear it is no reason to stop.
+    fn say(&self, part: &str, what: &impl Serialize) {
+        let said = self.0.as_ref().map_or(Ok(()), |serving| serving.say(part, what));
+        if let Err(error) = said {
+            tracing::warn!("the {part} of this server are not seen from outside: {error}");
+        }
     }
 }
 

@@ -185,6 +185,7 @@ fn why_left(agent: &Agent, seen: &Seen) -> &'static str {
     match agent.origin {
         Origin::Conversation if seen.facts.agents.iter().any(|other| host(&other)) => "its conversation is closed",
         Origin::Found | Origin::Conversation => "its process has ended",
+        Origin::Elsewhere => "its upstream lists it no more",
         Origin::Declared | Origin::Registered => "it is declared no more",
     }
 }

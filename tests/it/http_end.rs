@@ -2,8 +2,10 @@
 
 use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::LEGACY;
-use crate::world::{PATIENCE, World, memory, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, memory, until};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How soon what has ended is cut.
@@ -132,6 +134,41 @@ fn a_server_that_is_to_end_ends_soon_and_loses_nothing() {
     let called: u64 = all.iter().map(|row| row["tool_calls"].as_u64().unwrap()).sum();
     assert_eq!(called, 22);
     assert!(!log.contains(&good), "{log}");
+}
+
+#[test]
+fn a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to() {
+    let (world, roster) = quiet();
+    let good = token(&world, "laptop", &[]);
+    let server = Server::start(&world, &[&roster]);
+    let mut waits = server.connect(&good);
+    send_wait(&mut waits);
+    until("it is written down", || rows(&world, &[]).len() == 1);
+    let (code, log) = server.ended_by(Signal::SIGHUP, PATIENCE);
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(waits.response().message()["result"]["isError"], true, "who waits is told that nothing will come");
+}
+
+/// As under `nohup`.
+#[test]
+fn a_server_that_is_to_outlive_its_terminal_does() {
+    let world = World::new();
+    let good = token(&world, "laptop", &[]);
+    let serve = world.command(&["serve", "--http", "127.0.0.1:0"]);
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh", HEADCOUNT]).args(serve.get_args());
+    shell.env_clear().envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(world.path("")).stdin(Stdio::null()).stderr(Stdio::piped());
+    let server = Server::spawn(shell);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let mask = |name: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 1
+    };
+    assert_eq!((mask("SigIgn:"), mask("SigCgt:")), (1, 0), "{status}");
+    server.signal(Signal::SIGHUP);
+    assert_eq!(server.connect(&good).get("/v1/sessions").status, 200);
+    assert_eq!(server.terminate(PATIENCE).0, Some(0));
 }
 
 #[test]

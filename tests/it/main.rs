@@ -61,6 +61,8 @@ mod tidy;
 mod upstream;
 mod upstream_cli;
 mod upstream_http;
+mod upstream_issuer;
 mod upstream_login;
 mod upstream_oauth;
+mod upstream_oauth_hostile;
 mod world;

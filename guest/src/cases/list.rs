@@ -194,6 +194,35 @@ pub fn all() -> Vec<(&'static str, Snapshot, String)> {
         ),
         one("elsewhere, said to work", not_local(vec![said(Upstream, Working, "active", 1000)])),
         one("elsewhere, nothing said", not_local(Vec::new())),
+        one("elsewhere, said to wait for long", not_local(vec![said(Upstream, Waiting, "blocked", 30 * MINUTE)])),
+        one("elsewhere, done", not_local(vec![said(Upstream, Finished, "finished", MINUTE)])),
+        one("elsewhere, failed", not_local(vec![said_more(Upstream, Failed, "failed", "out of tokens", MINUTE)])),
+        one(
+            "elsewhere, found dead",
+            not_local(vec![said_more(Upstream, Failed, "dead", "ended with exit code 3", MINUTE)]),
+        ),
+        one(
+            "elsewhere, starts again by itself",
+            not_local(vec![said_more(Upstream, Failed, "starts again", "exit code 4; starts again in 4 s", MINUTE)]),
+        ),
+        one(
+            "elsewhere, found to stall",
+            not_local(vec![said_more(Upstream, Working, "stalled", "claims to work, but no CPU for 12 min", MINUTE)]),
+        ),
+        one(
+            "elsewhere, found degraded at work",
+            not_local(vec![
+                said_more(Upstream, Working, "working", "running a tool", MINUTE),
+                said_more(Upstream, Working, "degraded", "memory-growth: grows by 90 MB a minute", MINUTE),
+            ]),
+        ),
+        one("elsewhere, in a word of its own", not_local(vec![said(Upstream, Unknown, "frobnicating", MINUTE)])),
+        one("elsewhere, and silent for long", {
+            let mut agent = not_local(Vec::new());
+            agent.unmeasured = vec![gap("process", "process 7 at u"), gap("activity", "u has not answered for 3 min")];
+            agent
+        }),
+        one("here, and stalled by its own record", agent_that("a", vec![said(OwnRecord, Working, "stalled", 1000)])),
         one("a guess from the terminal", agent_that("a", vec![said(Process, Waiting, "prompt", 1000)])),
         // Silence.
         one(

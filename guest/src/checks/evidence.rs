@@ -14,6 +14,11 @@ pub(crate) const STOPPED: &str = "fg in its terminal, or kill -CONT PID";
 pub(crate) const WAITING_TOO_LONG: Rule = Rule { name: "waiting-too-long", action: "answer it in its terminal" };
 const EVIDENCE_CONFLICT: Rule = Rule { name: "evidence-conflict", action: "" };
 
+const ELSEWHERE: Rule = Rule { name: "elsewhere", action: "look at it where it runs" };
+
+/// The word of an upstream for an agent that is degraded where it is, whatever it does.
+const DEGRADED: &str = "degraded";
+
 /// What a failed agent costs: all.
 const ALL_POINTS: u64 = 100;
 
@@ -59,6 +64,17 @@ impl Checker<'_> {
         let seconds =
             found.map(|found| Found { value: Some(waited / 1000), limit: found.limit.map(|ms| ms / 1000), ..found });
         self.report(&WAITING_TOO_LONG, settings.waiting_too_long_weight, seconds, detail);
+    }
+
+    /// What an upstream that measures its agents has found wrong with one: nobody can see it from here.
+    pub(super) fn elsewhere(&mut self) {
+        let mut told = self.agent.evidence.iter().filter(|evidence| evidence.source == Source::Upstream).peekable();
+        if told.peek().is_none() {
+            return;
+        }
+        let degraded = told.find(|evidence| evidence.word == DEGRADED);
+        let detail = degraded.and_then(|evidence| evidence.detail.as_deref()).unwrap_or_default();
+        self.report(&ELSEWHERE, ALL_POINTS / 2, degraded.map(|_| failure()), format_args!("{}", Clean(detail)));
     }
 
     /// Two kinds of contradiction: the agent's record and its events disagree and leave it at that, or it has finished

@@ -20,7 +20,7 @@ pub struct Args {
 
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let demo = Demo::start(&std::env::current_exe()?)?;
-    let rosters = Rosters { files: vec![], given: Some(demo.roster()?) };
+    let rosters = Rosters { given: Some(demo.roster()?), ..Rosters::default() };
     let mut watcher = setup.watcher(rosters)?;
     printer::line(&"headcount demo".bold().to_string())?;
     let intro = "Five stand-in agents now run on this machine. This is what `headcount status` says of them, and of any real agents that run \

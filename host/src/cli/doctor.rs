@@ -5,12 +5,13 @@ use crate::config::{Environment, make_private};
 use crate::hooks::install::State;
 use crate::judge::{Evaluation, Outcome};
 use crate::observe::records::hooks::meaning::KINDS;
+use crate::observe::roster::retained;
 use crate::report;
 use crate::setup::{Rosters, Setup};
-use crate::upstream::{self, Reach, UpstreamRow};
+use crate::upstream::{self, Agents, Reach, UpstreamRow};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -97,14 +98,20 @@ fn processes(setup: &Setup) -> Vec<Finding> {
 fn sources(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
     let mut observer = setup.observer(Rosters::default())?;
     let snapshots = observer.observe();
+    let nothing_yet: HashMap<String, &str> = setup
+        .config()
+        .retained
+        .iter()
+        .filter_map(|one| Some((retained::name(one), retained::nothing_yet(one)?)))
+        .collect();
     let mut findings: Vec<Finding> = observer
         .sources()
         .iter()
         .map(|s| Finding {
             part: "agents",
-            name: s.name.clone(),
+            name: report::clean(&s.name),
             works: s.error.is_none(),
-            detail: s.error.clone().unwrap_or_else(|| "read".to_owned()),
+            detail: report::clean(s.error.as_deref().or(nothing_yet.get(&s.name).copied()).unwrap_or("read")),
         })
         .collect();
     let agents: usize = snapshots.iter().map(|s| s.agents.len()).sum();
@@ -166,21 +173,28 @@ fn upstreams(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
         return Ok(Vec::new());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let seen = runtime.block_on(upstream::look(configured, &setup.clock, UPSTREAM_PATIENCE));
-    let finding = |row: UpstreamRow| Finding {
-        part: "upstream",
-        works: row.state == Reach::Ready,
-        detail: match (&row.about, row.tools, row.last_error) {
-            (_, _, Some(error)) => error,
-            (Some(about), Some(tools), None) => {
-                let server = about.server.as_deref().unwrap_or("a server without a name");
-                format!("{server}, protocol {}, {tools} tools", about.protocol)
-            }
-            _ => "nothing is known of it".to_owned(),
-        },
-        name: row.name,
+    let seen = runtime.block_on(upstream::look(configured, setup.me(), &setup.clock, UPSTREAM_PATIENCE));
+    let finding =
+        |row: UpstreamRow| Finding { part: "upstream", works: row.is_well(), detail: detail(&row), name: row.name };
+    Ok(seen.into_iter().map(finding).collect())
+}
+
+/// What a server says of itself, and of agents; or what is wrong.
+fn detail(row: &UpstreamRow) -> String {
+    let UpstreamRow { state: Reach::Ready, about: Some(about), tools: Some(tools), agents, .. } = row else {
+        return format!(
+            "{}: {}",
+            report::word(&row.state),
+            row.last_error.as_deref().unwrap_or("nothing is known of it")
+        );
     };
-    Ok(seen.upstreams.into_iter().map(finding).collect())
+    let server = about.server.as_deref().unwrap_or("a server without a name");
+    let agents = match agents {
+        Some(Agents { error: Some(error), .. }) => format!("; its agents: {error}"),
+        Some(Agents { count, .. }) => format!(", {} agents", count.unwrap_or_default()),
+        None => String::new(),
+    };
+    format!("{server}, protocol {}, {tools} tools{agents}", about.protocol)
 }
 
 fn state(setup: &Setup) -> Finding {

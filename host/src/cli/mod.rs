@@ -8,6 +8,8 @@ mod demo;
 mod doctor;
 mod grants;
 mod hook;
+mod interrupt;
+mod look;
 mod policy;
 mod printer;
 mod register;

@@ -59,7 +59,8 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         setup.judge()()?;
     }
     let gate = setup.gate();
-    let service = mcp::Service::start(setup, Rosters { files: args.roster, given: None })?;
+    let service = mcp::Service::start(setup, Rosters { files: args.roster, ..Rosters::default() })?;
+    let upstreams = service.upstreams().cloned();
     // One thread: what a call does goes from task to task many times, and to wake another one for each would take longer than
     // the task itself. Over HTTP others answer, each its own connections; whatever takes long has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -88,6 +89,9 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         runtime.block_on(mcp::serve_stdio(service))?;
         // A read of stdin that is still waiting would keep the runtime from ending.
         runtime.shutdown_background();
+    }
+    if let Some(upstreams) = upstreams {
+        upstreams.end();
     }
     Ok(ExitCode::SUCCESS)
 }

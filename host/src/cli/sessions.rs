@@ -1,5 +1,7 @@
 //! `headcount sessions`.
 
+use super::interrupt::INTERRUPTED;
+use super::look::{Look, look};
 use super::{Noted, note, printer, table};
 use crate::query;
 use crate::report;
@@ -21,8 +23,8 @@ pub struct Args {
 
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let started = setup.clock.now().steady;
-    let mut watcher = setup.watcher(Rosters { files: args.roster.clone(), given: None })?;
-    let tick = watcher.look()?;
+    let rosters = Rosters { files: args.roster.clone(), ..Rosters::default() };
+    let Some(Look { tick, .. }) = &look(setup, rosters)? else { return Ok(ExitCode::from(INTERRUPTED)) };
     let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
     let all_read = sessions.sources.iter().all(|s| s.ok);
     let noted = Noted {
@@ -30,7 +32,7 @@ pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
         session: None,
         outcome: if all_read { Outcome::Ok } else { Outcome::Partial },
         agents: 0,
-        micros: query::micros(Some(&tick), Duration::ZERO, setup.clock.now().steady - started),
+        micros: query::micros(Some(tick), Duration::ZERO, setup.clock.now().steady - started),
     };
     note(setup, noted);
     if args.json {

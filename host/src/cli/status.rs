@@ -1,5 +1,7 @@
 //! `headcount status`: one look, two samples.
 
+use super::interrupt::INTERRUPTED;
+use super::look::{Look, look};
 use super::{Noted, note, printer, table};
 use crate::authoring::snapshot;
 use crate::monitor::{Seen, Tick};
@@ -68,10 +70,10 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     let setup = &setup.strict(args.strict);
     let view = View { only: args.only, limit: View::check_limit(args.limit)?, ..View::default() };
     let started = setup.clock.now().steady;
-    let mut watcher = setup.watcher(Rosters { files: args.roster, given: None })?;
-    let tick = watcher.look()?;
+    let rosters = Rosters { files: args.roster, ..Rosters::default() };
+    let Some(Look { tick, .. }) = &look(setup, rosters)? else { return Ok(ExitCode::from(INTERRUPTED)) };
     let asked = args.session.as_deref();
-    let found = find(&tick, asked);
+    let found = find(tick, asked);
     let reporting = setup.clock.now().steady;
     let found = found.map(|seen| {
         let report = |s: &&Arc<Seen>| report::report(&s.facts, &s.judgement, &view, 0);
@@ -92,20 +94,20 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
             (Ok((reports, _)), Ok(())) => outcome(reports),
         },
         agents: u32::try_from(found.as_ref().map_or(0, |(reports, _)| count(reports))).unwrap_or(u32::MAX),
-        micros: query::micros(Some(&tick), now - reporting, now - started),
+        micros: query::micros(Some(tick), now - reporting, now - started),
     };
     note(setup, noted);
     let (reports, seen) = found?;
     recorded?;
     let code = if args.attention {
-        attention(&tick, &seen, &reports, args.json, asked.is_some())?
+        attention(tick, &seen, &reports, args.json, asked.is_some())?
     } else {
-        let code = exit_code(&tick, &reports);
-        print(&tick, reports, args.json, asked.is_some(), &view)?;
+        let code = exit_code(tick, &reports);
+        print(tick, reports, args.json, asked.is_some(), &view)?;
         code
     };
     if args.timings {
-        printer::line(&table::timings(&tick, now - reporting, now - started))?;
+        printer::line(&table::timings(tick, now - reporting, now - started))?;
     }
     Ok(code)
 }

@@ -2,6 +2,7 @@
 
 mod login;
 
+use super::interrupt::{INTERRUPTED, uninterrupted};
 use super::printer;
 use super::table::{header, plain};
 use crate::clock::Clock;
@@ -9,9 +10,10 @@ use crate::config::{Span, Upstream, nearest};
 use crate::files::read_small;
 use crate::report::{clean, word};
 use crate::setup::Setup;
+use crate::store::serving;
 use crate::text::lines;
 use crate::upstream::{
-    CallToolResult, JsonObject, Reach, ReadResourceResult, Session, Tool, UpstreamError, Upstreams, look, session,
+    CallToolResult, JsonObject, ReadResourceResult, Session, Tool, UpstreamError, UpstreamRow, look, session,
 };
 use comfy_table::Cell;
 use serde::Serialize;
@@ -21,12 +23,11 @@ use std::sync::Arc;
 
 /// The largest file of arguments.
 const MAX_ARGUMENTS: u64 = 4 << 20;
-/// Exit code of who was ended by Ctrl-C or SIGTERM, as a shell has it.
-const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Connects to all servers at once, and says what is seen of each
+    /// Connects to all servers at once, and says what is seen of each; and how the sessions stand that running servers of
+    /// headcount keep with them
     List {
         /// Wait so long for those that do not answer
         #[arg(long, value_name = "TIME", default_value = "10s")]
@@ -74,6 +75,22 @@ pub struct ServerArgs {
     json: bool,
 }
 
+/// The servers that are configured.
+#[derive(Serialize)]
+struct Upstreams {
+    schema: &'static str,
+    /// What was seen of them just now, in the order of the configuration.
+    upstreams: Vec<UpstreamRow>,
+    /// The sessions that running servers keep.
+    servers: Vec<Server>,
+}
+
+#[derive(Serialize)]
+struct Server {
+    process_id: u32,
+    upstreams: Vec<UpstreamRow>,
+}
+
 /// What was asked of a server, and what it answered.
 #[derive(Serialize)]
 struct Answered<'a, T> {
@@ -118,17 +135,25 @@ pub fn run(setup: &Setup, command: Command) -> anyhow::Result<ExitCode> {
 
 async fn list(setup: &Setup, timeout: Span, json: bool) -> anyhow::Result<ExitCode> {
     let configured = &setup.config().upstreams;
-    let Some(found) = uninterrupted(look(configured, &setup.clock, timeout.0)).await? else {
+    let looking = look(configured, setup.me(), &setup.clock, timeout.0);
+    let Some(upstreams) = uninterrupted(looking).await? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
+    let said = serving::servers(&setup.dirs.state)?.into_iter();
+    let servers =
+        said.filter_map(|said| Some(Server { process_id: said.process_id, upstreams: said.of("upstreams")? }));
+    let found = Upstreams { schema: "headcount.upstreams/1", upstreams, servers: servers.collect() };
     if json {
         printer::json(&found)?;
     } else if found.upstreams.is_empty() {
         printer::line("No upstream server is configured; [[upstream]] in the configuration names one.")?;
     } else {
-        printer::line(&table(&found))?;
+        printer::line(&table(&found.upstreams))?;
     }
-    Ok(ExitCode::from(u8::from(found.upstreams.iter().any(|upstream| upstream.state != Reach::Ready))))
+    for Server { process_id, upstreams } in found.servers.iter().filter(|_| !json) {
+        printer::line(&format!("\nkept by server {process_id}\n{}", table(upstreams)))?;
+    }
+    Ok(ExitCode::from(u8::from(!found.upstreams.iter().all(UpstreamRow::is_well))))
 }
 
 async fn tools(setup: &Setup, server: &ServerArgs) -> anyhow::Result<ExitCode> {
@@ -208,21 +233,6 @@ async fn ask<T>(session: &Session, asked: impl Future<Output = Result<T, Upstrea
     Ok(answer?.transpose()?)
 }
 
-/// What comes of it, unless Ctrl-C or SIGTERM comes before.
-async fn uninterrupted<T>(asked: impl Future<Output = T>) -> anyhow::Result<Option<T>> {
-    #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    #[cfg(unix)]
-    let terminated = terminate.recv();
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<Option<()>>();
-    tokio::select! {
-        answer = asked => Ok(Some(answer)),
-        pressed = tokio::signal::ctrl_c() => Ok(pressed.map(|()| None)?),
-        _ = terminated => Ok(None),
-    }
-}
-
 fn read_arguments(typed: &str) -> anyhow::Result<JsonObject> {
     let parsed = match typed.strip_prefix('@') {
         Some(file) => {
@@ -252,15 +262,15 @@ fn said(result: &CallToolResult) -> anyhow::Result<String> {
 }
 
 /// The servers, a line each.
-fn table(upstreams: &Upstreams) -> String {
+fn table(upstreams: &[UpstreamRow]) -> String {
     let mut table = plain();
     let mut columns =
-        vec!["NAME", "STATE", "SINCE", "SERVER", "PROTOCOL", "TOOLS", "CALLS", "RECONNECTS", "LAST ERROR"];
-    let has_logins = upstreams.upstreams.iter().any(|upstream| upstream.login.is_some());
+        vec!["NAME", "STATE", "SINCE", "SERVER", "PROTOCOL", "TOOLS", "AGENTS", "CALLS", "RECONNECTS", "LAST ERROR"];
+    let has_logins = upstreams.iter().any(|upstream| upstream.login.is_some());
     columns.extend(has_logins.then_some("LOGIN"));
     table.set_header(header(&columns));
-    for upstream in &upstreams.upstreams {
-        let about = upstream.about.as_ref();
+    for upstream in upstreams {
+        let (about, agents) = (upstream.about.as_ref(), upstream.agents.as_ref());
         let login = has_logins.then(|| Cell::new(upstream.login.as_ref().map(login::in_words).unwrap_or_default()));
         let cells = [
             Cell::new(&upstream.name),
@@ -269,9 +279,10 @@ fn table(upstreams: &Upstreams) -> String {
             Cell::new(about.and_then(|about| about.server.as_deref()).unwrap_or("?")),
             Cell::new(about.map_or("?", |about| &about.protocol)),
             Cell::new(upstream.tools.map_or_else(|| "?".to_owned(), |tools| tools.to_string())),
+            Cell::new(agents.map_or(String::new(), |agents| agents.count.map_or("?".into(), |n| n.to_string()))),
             Cell::new(upstream.calls),
             Cell::new(upstream.reconnects),
-            Cell::new(upstream.last_error.as_deref().unwrap_or_default()),
+            Cell::new(upstream.trouble().unwrap_or_default()),
         ];
         table.add_row(cells.into_iter().chain(login).collect::<Vec<_>>());
     }

@@ -1,5 +1,6 @@
 //! `headcount wait`: the same as the tool `wait_for_attention`, for scripts.
 
+use super::interrupt::{INTERRUPTED, uninterrupted};
 use super::{Noted, note, printer};
 use crate::config::Span;
 use crate::monitor::{Monitor, Sight};
@@ -13,13 +14,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Exit code where Ctrl-C has ended it, as shells have it.
-const INTERRUPTED: u8 = 130;
-
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 somebody needs attention, or the session has ended; 1 nobody did until the time was over; \
-                        2 error; 130 Ctrl-C."
+                        2 error; 130 Ctrl-C or SIGTERM."
 )]
 pub struct Args {
     /// The session's id, or its name where that is unique
@@ -72,21 +70,20 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(waited.timed_out)))
 }
 
-/// What came of waiting; `None`: Ctrl-C.
+/// What came of waiting; `None`: somebody has interrupted it.
 async fn wait(setup: &Arc<Setup>, args: &Args) -> anyhow::Result<Option<Waited>> {
-    let (for_thread, files) = (Arc::clone(setup), args.roster.clone());
-    let watcher = move || for_thread.watcher(Rosters { files, given: None });
-    let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
-    let needed = async {
+    let upstreams = setup.pool(None)?;
+    let rosters = Rosters { files: args.roster.clone(), upstreams: upstreams.clone(), ..Rosters::default() };
+    let for_thread = Arc::clone(setup);
+    let monitor = Monitor::start(move || for_thread.patient_watcher(rosters), setup.pace(), Arc::clone(&setup.clock))?;
+    let waited = uninterrupted(async {
         let mut waiting = Waiting::begin(&monitor, &Sight::All, &args.session, args.since.clone()).await?;
         let in_time = tokio::time::timeout(args.timeout.0, waiting.until_needed()).await;
-        match in_time {
-            Ok(waited) => Ok(Some(waited?)),
-            Err(_) => Ok(Some(waiting.timed_out())),
-        }
-    };
-    tokio::select! {
-        waited = needed => waited.map_err(|error: QueryError| error.into()),
-        pressed = tokio::signal::ctrl_c() => Ok(pressed.map(|()| None)?),
+        Ok::<_, QueryError>(in_time.unwrap_or_else(|_| Ok(waiting.timed_out()))?)
+    });
+    let waited = waited.await;
+    if let Some(upstreams) = upstreams {
+        upstreams.end();
     }
+    Ok(waited?.transpose()?)
 }

@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::auth::Auth;
 use super::policies::{Limits, Policy};
+use super::retained::Retained;
 use super::span::Span;
 use super::upstreams::Upstream;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -21,6 +22,8 @@ pub struct Config {
     /// Roster files that are always read. One that is not absolute stands beside the configuration file; `~/` is the home directory.
     #[schemars(extend("uniqueItems" = true))]
     pub rosters: Vec<PathBuf>,
+    /// Retained MCP sessions that are shown among the agents.
+    pub retained: Vec<Retained>,
     /// Kinds of agents beside the built-in ones; one with a built-in kind's name replaces it.
     #[serde(rename = "kind")]
     #[schemars(extend("x-unique" = "name"))]
@@ -72,6 +75,9 @@ pub struct Sampling {
     /// How long a sample waits for a process that does not say what it runs (command line, environment, links).
     #[schemars(extend("x-least" = "1ms"))]
     pub details_deadline: Span,
+    /// How long a command that looks once waits for the first agents of upstream servers (at most 1 min).
+    #[schemars(extend("x-most" = "1m"))]
+    pub upstream_deadline: Span,
     /// How long an agent that was found by itself stays in the report after it has ended. With `0s` it leaves the list when
     /// it ends; one that somebody declared stays as long as it is declared.
     pub keep_ended: Span,
@@ -190,6 +196,7 @@ impl Default for Sampling {
             quiet_io: 64 * 1024,
             pss_budget: Span::from_millis(5),
             details_deadline: Span::from_millis(200),
+            upstream_deadline: Span::from_millis(2_000),
             keep_ended: Span::from_millis(0),
         }
     }

@@ -1,5 +1,9 @@
 //! MCP servers that headcount is a client of, and what their settings may say together.
 
+mod agents;
+
+pub use agents::{AgentMap, AgentsFrom, Join, Meaning};
+
 use super::headers;
 use super::problem::{Origins, Problem, entry, item};
 use super::span::Span;
@@ -75,6 +79,9 @@ pub struct Upstream {
     #[serde(default = "queue")]
     #[schemars(range(min = 1, max = 4096))]
     pub queue: u32,
+    /// The agents that it knows of, taken up into the sessions here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_from: Option<AgentsFrom>,
 }
 
 /// How the protocol is agreed on.

@@ -18,7 +18,7 @@ mod rest;
 mod rows;
 pub mod sample;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use bindings::exports::headcount::policy::policy::{
     Activity, AdviceResult as Advice, AgentVerdictResult as AgentVerdict, CheckResult as Check, Description, Health,

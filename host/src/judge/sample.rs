@@ -25,7 +25,8 @@ pub fn session(agents: usize) -> Snapshot {
             created_at_ms: Some(NOW - 60 * MINUTE),
         },
         agents: (0..agents).map(agent).collect(),
-        sources: vec![SourceState { name: "processes".into(), error: None }],
+        sources: vec![SourceState { name: "processes".into(), error: None, ..SourceState::default() }],
+        instance: None,
     }
 }
 
@@ -96,6 +97,8 @@ fn working(n: usize) -> Agent {
         evidence: vec![said(Claim::Working, "busy", None, 3_000)],
         unmeasured: vec![],
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     }
 }

@@ -7,8 +7,9 @@ use crate::monitor::{self, Ended, Following, Monitor, Seen, Sight, Tick};
 use crate::query::{Queries, QueryError};
 use crate::report::{self, Mark, Rendered, View};
 use crate::setup::{Rosters, Setup, SetupError};
-use crate::store::audit::{Audit, AuditLine};
+use crate::store::audit::{Audit, AuditLine, RefusedLine};
 use crate::store::log::LogStats;
+use crate::upstream::Pool;
 use crate::waiting::Waiting;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub struct Service {
     /// The roster files that declare agents beside those that are configured.
     rosters: Vec<PathBuf>,
     monitor: Monitor,
+    upstreams: Option<Arc<Pool>>,
     audit: Audit,
     ledger: Arc<Ledger>,
     written: Mutex<Written>,
@@ -61,25 +63,27 @@ impl Service {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(setup: Setup, rosters: Rosters) -> std::io::Result<Self> {
+    pub fn start(setup: Setup, rosters: Rosters) -> Result<Self, SetupError> {
         let setup = Arc::new(setup.deferring());
         let audit = setup.audit();
         let ledger = Arc::new(setup.ledger()?);
+        let teller = setup.teller();
+        let upstreams = setup.pool(Some(teller.clone()))?;
         let files = rosters.files.clone();
+        let rosters = Rosters { upstreams: upstreams.clone(), ..rosters };
         let for_thread = Arc::clone(&setup);
         let chain = Arc::new(OnceLock::new());
         let known = Arc::clone(&chain);
         let watcher = move || {
-            let mut say = for_thread.policies_teller();
             let tell = move |chain: &Arc<Vec<Link>>| {
                 known.get_or_init(|| Arc::clone(chain));
-                say(chain);
+                teller.policies(chain);
             };
             Ok::<_, SetupError>(for_thread.watcher(rosters)?.following_policies(tell))
         };
         let monitor = Monitor::start(watcher, setup.pace(), Arc::clone(&setup.clock))?;
         let (written, queries, flow) = Default::default();
-        Ok(Self { setup, rosters: files, monitor, audit, ledger, written, chain, queries, flow })
+        Ok(Self { setup, rosters: files, monitor, upstreams, audit, ledger, written, chain, queries, flow })
     }
 
     /// The latest tick, as somebody sees it.
@@ -154,6 +158,11 @@ impl Service {
         &self.rosters
     }
 
+    /// The sessions that are kept with upstream servers; `None`: there are none.
+    pub fn upstreams(&self) -> Option<&Arc<Pool>> {
+        self.upstreams.as_ref()
+    }
+
     /// The ledger of clients.
     pub fn ledger(&self) -> Arc<Ledger> {
         Arc::clone(&self.ledger)
@@ -173,6 +182,11 @@ impl Service {
     pub fn note(&self, line: AuditLine) {
         self.queries.note(&line);
         self.audit.record(line);
+    }
+
+    /// Notes what was refused. Never fails and never waits.
+    pub fn note_refused(&self, line: RefusedLine) {
+        self.audit.record_refused(line);
     }
 
     /// How queries fared so far.

@@ -64,7 +64,7 @@ mod tests {
             owner: owner.into(),
             created_at_ms: None,
         };
-        let facts = Snapshot { now_ms: 0, cores: 1, session, agents: vec![], sources: vec![] };
+        let facts = Snapshot { now_ms: 0, cores: 1, session, agents: vec![], sources: vec![], instance: None };
         Arc::new(Seen::new(facts, Judgement::default(), Duration::ZERO))
     }
 

@@ -27,6 +27,8 @@ pub struct Watcher {
     compiling: Option<JoinHandle<Result<Judge, LoadError>>>,
     /// What to do with the policies when they, or their files, have changed; `None`: their files are not followed.
     changed: Option<Told>,
+    /// What the second sample of the first look waits for.
+    awaited: Option<Box<dyn FnOnce() + Send>>,
     history: History,
     decisions: Decisions,
     clock: Arc<dyn Clock>,
@@ -59,7 +61,8 @@ impl Watcher {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let compiling = Some(thread::Builder::new().name("policy-compiler".into()).spawn(judge)?);
-        Ok(Self { observer, judge: None, compiling, changed: None, history: History::new(history), decisions, clock })
+        let history = History::new(history);
+        Ok(Self { observer, judge: None, compiling, changed: None, awaited: None, history, decisions, clock })
     }
 
     /// Policies are to be loaded again when their files change, and `changed` told of it: once when they have been loaded,
@@ -67,6 +70,12 @@ impl Watcher {
     #[must_use]
     pub fn following_policies(self, changed: impl FnMut(&Arc<Vec<Link>>) + Send + 'static) -> Self {
         Self { changed: Some(Box::new(changed)), ..self }
+    }
+
+    /// The second sample of the first look is to wait for this, which is to be bounded.
+    #[must_use]
+    pub fn waiting_for(self, awaited: impl FnOnce() + Send + 'static) -> Self {
+        Self { awaited: Some(Box::new(awaited)), ..self }
     }
 
     /// Looks once.
@@ -90,6 +99,9 @@ impl Watcher {
     pub fn look(&mut self) -> Result<Tick, WatchError> {
         let start = self.clock.now().steady;
         self.observe();
+        if let Some(awaited) = self.awaited.take() {
+            awaited();
+        }
         thread::sleep((start + FIRST_INTERVAL).saturating_sub(self.clock.now().steady));
         self.tick()
     }

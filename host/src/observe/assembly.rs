@@ -1,5 +1,7 @@
 //! Puts sessions, agents and figures together.
 
+mod elsewhere;
+
 use super::census::{Census, Known, NO_KIND};
 use super::facts::{Agent, Counters, Gap, Metrics, Origin, ProcessState, Session, Snapshot, SourceState, Usage};
 use super::ids;
@@ -9,6 +11,7 @@ use super::roster::{Declared, DeclaredSession, Place};
 use super::runs;
 use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
+use crate::names::Instance;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
@@ -22,6 +25,10 @@ pub struct Sessions {
     /// The agents of the present look.
     rows: Vec<Row>,
     seats: Seats,
+    /// Those that are not here, with the upstream that tells of them.
+    apart: HashMap<String, Arc<str>>,
+    /// Which headcount observes.
+    instance: Option<Instance>,
 }
 
 /// An agent that has no figures yet.
@@ -31,13 +38,22 @@ struct Row {
     root: Option<ProcessId>,
     /// Where it has no process of its own: the root whose processes it shares.
     host: Option<ProcessId>,
+    /// The upstream that tells of it, where one does.
+    upstream: Option<Arc<str>>,
     agent: Agent,
 }
 
 impl Sessions {
+    /// Says which headcount observes them.
+    pub fn observed_by(&mut self, instance: Instance) {
+        self.instance = Some(instance);
+    }
+
     /// Takes up what is declared, and then those agents that are not.
-    pub fn gather(&mut self, declared: Declared, census: &mut Census) {
+    pub fn gather(&mut self, mut declared: Declared, census: &mut Census) {
         self.rows.clear();
+        self.apart.clear();
+        let elsewhere = declared.split_off_elsewhere();
         let mut before = std::mem::take(&mut self.sessions);
         let mut by_root: HashMap<PathBuf, Vec<&str>> = HashMap::new();
         let me = census.me();
@@ -78,6 +94,7 @@ impl Sessions {
         for known in census.undeclared() {
             self.complete(known, &open);
         }
+        self.take_up_elsewhere(elsewhere, &me, &mut before);
         for row in &self.rows {
             if let Some(session) = self.sessions.get_mut(&row.session) {
                 session.created_at_ms = session.created_at_ms.into_iter().chain(row.agent.created_at_ms).min();
@@ -164,6 +181,7 @@ impl Sessions {
 
     /// Measures the agents and gives out the sessions. `now_ms` is when the processes were listed.
     pub fn snapshots(&mut self, table: &mut impl ProcessTable, now_ms: u64, sources: &[SourceState]) -> Vec<Snapshot> {
+        self.list_once(table.machine());
         let roots: Vec<ProcessId> = self.rows.iter().filter_map(|row| row.root).collect();
         let mut readings = table.measure(&roots).into_iter();
         let hosts: HashSet<ProcessId> = self.rows.iter().filter_map(|row| row.host).collect();
@@ -194,7 +212,11 @@ impl Sessions {
         let snapshot = |session: &Session| {
             let mut agents = agents.remove(&session.id).unwrap_or_default();
             agents.sort_by(|a, b| a.place().cmp(&b.place()));
-            Snapshot { now_ms, cores, session: session.clone(), agents, sources: sources.to_vec() }
+            let told_by = self.apart.get(&session.id);
+            let concerns =
+                |source: &&SourceState| source.confined_to.is_none() || source.confined_to.as_ref() == told_by;
+            let sources = sources.iter().filter(concerns).cloned().collect();
+            Snapshot { now_ms, cores, session: session.clone(), agents, sources, instance: self.instance }
         };
         self.sessions.values().map(snapshot).collect()
     }
@@ -246,7 +268,7 @@ fn discovered_row(session: &str, known: &Known) -> Row {
     if let Err(why) = &known.root {
         agent.unmeasured.push(gap("session", why.clone()));
     }
-    Row { session: session.to_owned(), root: Some(known.id), host: None, agent }
+    Row { session: session.to_owned(), root: Some(known.id), host: None, upstream: None, agent }
 }
 
 /// The row of a conversation that shares the processes of `row`, whose root is `host`.
@@ -262,14 +284,20 @@ fn conversation_row(row: &Row, host: ProcessId, conversation: &Conversation, hel
     agent.origin = Origin::Conversation;
     agent.unmeasured.push(gap("process", format!("its processes are shared: see {id}")));
     take_up(&mut agent, conversation);
-    Row { session: row.session.clone(), root: None, host: Some(host), agent }
+    Row { session: row.session.clone(), root: None, host: Some(host), upstream: None, agent }
 }
 
-fn declared_row(Place { session, agent: declared, known, state, note, run }: Place) -> Row {
-    let mut agent = blank(declared.name.agent_id(), declared.name.to_string());
+fn declared_row(Place { session, elsewhere, agent: declared, known, state, note, run }: Place) -> Row {
+    let said = declared.said;
+    let mut agent = blank(declared.name.agent_id(), said.called.unwrap_or_else(|| declared.name.to_string()));
     agent.run = run;
     // Only the registry knows when.
-    agent.origin = if declared.declared_at_ms.is_some() { Origin::Registered } else { Origin::Declared };
+    agent.origin = match declared.declared_at_ms {
+        _ if elsewhere.is_some() => Origin::Elsewhere,
+        Some(_) => Origin::Registered,
+        None => Origin::Declared,
+    };
+    (agent.identity, agent.via) = (said.identity, said.via);
     agent.specialization = declared.specialization;
     agent.process = state;
     if declared.run.as_ref().is_some_and(|record| !record.running) {
@@ -277,7 +305,6 @@ fn declared_row(Place { session, agent: declared, known, state, note, run }: Pla
         agent.exit_code = run.and_then(|run| run.exit_code);
         agent.process = ProcessState::Gone;
     }
-    let said = declared.said;
     // The source may know better why there is no process here.
     let note = note.filter(|_| said.unmeasured.iter().all(|gap| gap.field != "process"));
     agent.unmeasured.extend(note.map(|reason| gap("process", reason)));
@@ -295,7 +322,7 @@ fn declared_row(Place { session, agent: declared, known, state, note, run }: Pla
         agent.kind = kind;
     }
     agent.created_at_ms = agent.created_at_ms.or(said.created_at_ms).or(declared.declared_at_ms);
-    Row { session: session.to_string(), root: known.map(|known| known.id), host: None, agent }
+    Row { session: session.to_string(), root: known.map(|known| known.id), host: None, upstream: None, agent }
 }
 
 /// What was found of a conversation is said of the row that shows it.
@@ -327,6 +354,8 @@ fn blank(id: String, name: String) -> Agent {
         evidence: Vec::new(),
         unmeasured: Vec::new(),
         origin: Default::default(),
+        identity: None,
+        via: Vec::new(),
         run: None,
     }
 }

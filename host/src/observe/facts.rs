@@ -2,9 +2,11 @@
 //! with the few things more that a report shows and a policy does not need. As JSON they are what a snapshot file holds;
 //! what may be missing there is what `none` stands for in the interface.
 
+use crate::names::{Identity, Instance};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Facts of one session at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +23,9 @@ pub struct Snapshot {
     /// Where agents and numbers come from, and what failed.
     #[serde(default)]
     pub sources: Vec<SourceState>,
+    /// Which headcount has observed it, where that is known. No policy sees it.
+    #[serde(skip)]
+    pub instance: Option<Instance>,
 }
 
 /// Agents that belong together.
@@ -80,6 +85,12 @@ pub struct Agent {
     /// How it is known of. No policy sees it.
     #[serde(skip)]
     pub origin: Origin,
+    /// Which agent it is, whoever tells of it. No policy sees it.
+    #[serde(skip)]
+    pub identity: Option<Identity>,
+    /// The headcounts through which it is known, from its own to the nearest. No policy sees it.
+    #[serde(skip)]
+    pub via: Vec<Instance>,
     /// What is recorded of it, where `headcount run` started it. No policy sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
@@ -97,6 +108,8 @@ pub enum Origin {
     Declared,
     /// It was registered, by hand, by an orchestrator or by `headcount run`.
     Registered,
+    /// An upstream server tells of it.
+    Elsewhere,
 }
 
 impl Agent {
@@ -383,11 +396,14 @@ impl Gap {
 }
 
 /// A place that agents or numbers come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceState {
     /// "processes", "roster:FILE", "registry", …
     pub name: String,
     /// Why it failed, if it did.
     pub error: Option<String>,
+    /// The upstream to whose own sessions alone it adds anything: they alone have it among their sources.
+    #[serde(skip)]
+    pub confined_to: Option<Arc<str>>,
 }

@@ -16,7 +16,7 @@ mod seats;
 pub mod sessions;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use agents::KindError;
 pub use ids::{folder_name, free, is_found, session_id, unplaced_id};
@@ -24,12 +24,14 @@ pub use table::ProcessTable;
 
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
+use crate::names::Instance;
 use agents::Kinds;
 use assembly::Sessions;
 use census::Census;
 use facts::{Snapshot, SourceState};
 use processes::{ListError, Sampler};
 use records::Readers;
+use roster::retained::RetainedSource;
 use roster::{FileSource, Rosters, Source};
 use std::sync::Arc;
 
@@ -64,17 +66,30 @@ impl<T: ProcessTable> Observer<T> {
         readers: Readers,
     ) -> Result<Self, KindError> {
         let files = config.rosters.iter().map(|file| Box::new(FileSource::new(file.clone())) as Box<dyn Source>);
+        let (worktrees, machine) = (config.sessions.worktrees, table.machine());
+        let retained = config.retained.iter().map(|setting| {
+            let source = RetainedSource::new(setting.clone(), worktrees, machine.clone(), Arc::clone(&clock));
+            Box::new(source) as Box<dyn Source>
+        });
+        let rosters = Rosters::new(files.chain(rosters).chain(retained).collect());
         let kinds = Kinds::new(&config.kinds)?;
         Ok(Self {
             clock,
             table,
-            census: Census::new(kinds, config.sessions.worktrees, config.sampling.keep_ended.0),
-            rosters: Rosters::new(files.chain(rosters).collect()),
+            census: Census::new(kinds, worktrees, config.sampling.keep_ended.0),
+            rosters,
             sessions: Sessions::default(),
             readers,
             listed: None,
             sources: Vec::new(),
         })
+    }
+
+    /// The same, as the headcount that this is: its reports say so.
+    #[must_use]
+    pub fn known_as(mut self, instance: Instance) -> Self {
+        self.sessions.observed_by(instance);
+        self
     }
 
     /// Looks once: all sessions by id, their agents in the order of their start.
@@ -91,7 +106,7 @@ impl<T: ProcessTable> Observer<T> {
         let declared = self.rosters.look(&self.table, &mut self.census, self.listed.is_some());
         self.sources = self.rosters.sources().to_vec();
         let error = failure.as_ref().map(ListError::to_string).or_else(|| unread(self.table.unread()));
-        self.sources.insert(0, SourceState { name: "processes".to_owned(), error });
+        self.sources.insert(0, SourceState { name: "processes".to_owned(), error, ..SourceState::default() });
         self.census.sweep(&self.table, now.steady);
         self.table.know_tags(declared.tags());
         self.sessions.gather(declared, &mut self.census);

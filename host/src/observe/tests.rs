@@ -2,9 +2,11 @@
 
 mod conversations;
 mod declared;
+mod elsewhere;
 mod found;
 mod owners;
 #[cfg(target_os = "linux")]
 mod real;
+mod retained;
 mod runs;
 pub mod world;

@@ -23,6 +23,7 @@ pub fn report(facts: &Snapshot, judgement: &Judgement, view: &View, age_ms: u64)
     let agents = page.agents.iter().map(|&i| agent(facts, judgement, i, view, &observed_at)).collect();
     Report {
         schema: SCHEMA,
+        instance: facts.instance,
         success: true,
         session_id: facts.session.id.clone(),
         session_name: clean(&facts.session.name),
@@ -105,6 +106,8 @@ fn agent(facts: &Snapshot, judgement: &Judgement, i: usize, view: &View, observe
         status: verdict.map_or(AgentStatus::Unknown, |v| agent_status(v.status)),
         created_at: fact.created_at_ms.map(time),
         process_id: fact.process_id,
+        identity: fact.identity,
+        via: fact.via.clone(),
         iterm_tab_id,
         terminal: fact.terminal.as_ref().map(|t| TerminalReport { app: clean(&t.app), id: clean(&t.id) }),
         activity: verdict.map_or_else(|| not_judged(&judgement.policies), |verdict| dated(activity(verdict), fact)),
@@ -134,7 +137,8 @@ pub(super) fn activity(v: &judge::AgentVerdict) -> ActivityReport {
 /// What an agent does, marked where its own record has decided and does not say since when.
 fn dated(activity: ActivityReport, fact: &facts::Agent) -> ActivityReport {
     let undated = fact.unmeasured.iter().any(|gap| gap.field == "since");
-    ActivityReport { undated: undated && activity.decided_by == DecidedBy::OwnRecord, ..activity }
+    let by_record = matches!(activity.decided_by, DecidedBy::OwnRecord | DecidedBy::Upstream);
+    ActivityReport { undated: undated && by_record, ..activity }
 }
 
 /// What an agent does where no policy came to a verdict: nobody knows, and why.

@@ -31,6 +31,7 @@ pub use summary::summary;
 pub use verdict::{AgentVerdictView, NoVerdictView, ProblemView, VerdictView, no_verdict, verdict};
 pub use view::{Cursor, DEFAULT_LIMIT, Filter, MAX_LIMIT, View, ViewError, word};
 
+use crate::names::{Identity, Instance};
 use crate::observe::facts::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,6 +48,9 @@ pub struct Report {
     pub age_ms: u64,
     /// `headcount.report/1`.
     pub schema: &'static str,
+    /// Which headcount has looked: the same for all of one machine, pid namespace and state directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
     /// Whether the session could be looked at. Parts may be missing all the same: see `partial`.
     pub success: bool,
     /// The session's id.
@@ -105,6 +109,12 @@ pub struct AgentReport {
     pub created_at: Option<String>,
     /// The root of its process tree.
     pub process_id: Option<u32>,
+    /// Which agent it is, whichever headcount tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Only of one that an upstream server tells of: the headcounts through which it is known, from its own to the nearest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<Instance>,
     /// Its tab in iTerm2.
     pub iterm_tab_id: Option<String>,
     /// The terminal it runs in.

@@ -39,6 +39,8 @@ fn agent(n: u32) -> facts::Agent {
         evidence: vec![],
         unmeasured: vec![],
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     }
 }
@@ -55,7 +57,8 @@ fn snapshot(agents: Vec<facts::Agent>) -> Snapshot {
             created_at_ms: Some(NOW_MS - 60_000),
         },
         agents,
-        sources: vec![SourceState { name: "processes".into(), error: None }],
+        sources: vec![SourceState { name: "processes".into(), error: None, ..SourceState::default() }],
+        instance: None,
     }
 }
 
@@ -231,7 +234,7 @@ fn facts_are_cleaned_in_every_text_that_comes_from_elsewhere() {
     let texts =
         facts::Usage { model: Some(hostile.clone()), current_tool: Some(hostile.clone()), ..Default::default() };
     agent.usage = Some(texts);
-    *sources = vec![SourceState { name: hostile.clone(), error: Some(hostile.clone()) }];
+    *sources = vec![SourceState { name: hostile.clone(), error: Some(hostile.clone()), ..SourceState::default() }];
     let count = |facts: &Snapshot, text: &str| serde_json::to_string(facts).unwrap().matches(text).count();
     let all = count(&facts, "[2J");
     clean_facts(&mut facts);

@@ -5,10 +5,14 @@ use super::private;
 use crate::config::make_private;
 use crate::files::regular_or_missing;
 use serde::Serialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// The folder of these files, below the state directory.
 const FOLDER: &str = "serving";
@@ -16,11 +20,30 @@ const FOLDER: &str = "serving";
 /// The most that is read of what one server says, bytes.
 const MAX_SAID: u64 = 1 << 20;
 
+/// How often a file is read that is just being written, and the wait in between.
+const TRIES: u32 = 5;
+const BREATH: Duration = Duration::from_millis(2);
+
 /// This process's own file; it goes with it.
 #[derive(Debug)]
 pub struct Serving {
-    file: File,
+    said: Mutex<(File, Map<String, Value>)>,
     path: PathBuf,
+}
+
+/// What a server that runs now says: an object with a part for each thing that it speaks of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// The server's pid.
+    pub process_id: u32,
+    parts: Map<String, Value>,
+}
+
+impl Said {
+    /// What it says of this; `None`: nothing, or something else than one of this version would.
+    pub fn of<T: DeserializeOwned>(&self, part: &str) -> Option<T> {
+        T::deserialize(self.parts.get(part)?).ok()
+    }
 }
 
 impl Serving {
@@ -35,18 +58,22 @@ impl Serving {
         // Left by an earlier process of this pid, it is overwritten only once it is ours alone.
         let file = private().write(true).truncate(false).open(&path)?;
         file.try_lock()?;
-        Ok(Self { file, path })
+        Ok(Self { said: Mutex::new((file, Map::new())), path })
     }
 
-    /// Says something else from now on.
+    /// Says this of a part from now on.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn say(&mut self, what: &impl Serialize) -> io::Result<()> {
-        let text = serde_json::to_vec(what)?;
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.file.write_all(&text)
+    pub fn say(&self, part: &str, what: &impl Serialize) -> io::Result<()> {
+        let what = serde_json::to_value(what)?;
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, parts) = &mut *said;
+        parts.insert(part.to_owned(), what);
+        let text = serde_json::to_vec(parts)?;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(&text)
     }
 }
 
@@ -57,11 +84,11 @@ impl Drop for Serving {
     }
 }
 
-/// What the servers that run now say, by their pid. Files of servers that are gone are removed.
+/// What the servers that run now say, in the order of their pids. Files of servers that are gone are removed.
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn servers(state: &Path) -> io::Result<Vec<(u32, Value)>> {
+pub fn servers(state: &Path) -> io::Result<Vec<Said>> {
     let entries = match fs::read_dir(state.join(FOLDER)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -69,7 +96,7 @@ pub fn servers(state: &Path) -> io::Result<Vec<(u32, Value)>> {
     };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
-        let Some(pid) = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok()) else { continue };
+        let Some(process_id) = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok()) else { continue };
         // What is no plain file would keep a reader waiting.
         if regular_or_missing(&path).is_err() {
             continue;
@@ -78,12 +105,23 @@ pub fn servers(state: &Path) -> io::Result<Vec<(u32, Value)>> {
         if file.try_lock_shared().is_ok() {
             // Nobody holds it.
             let _ = fs::remove_file(&path);
-        } else if let Ok(said) = serde_json::from_reader(file.take(MAX_SAID)) {
-            found.push((pid, said));
+        } else if let Some(parts) = read(file) {
+            found.push(Said { process_id, parts });
         }
     }
-    found.sort_by_key(|(pid, _)| *pid);
+    found.sort_by_key(|said| said.process_id);
     Ok(found)
+}
+
+/// What a file holds, which may be half written at this very moment.
+fn read(mut file: File) -> Option<Map<String, Value>> {
+    (0..TRIES).find_map(|nth| {
+        if nth > 0 {
+            thread::sleep(BREATH);
+        }
+        file.rewind().ok()?;
+        serde_json::from_reader((&file).take(MAX_SAID)).ok()
+    })
 }
 
 #[cfg(test)]
@@ -94,13 +132,32 @@ mod tests {
     fn what_a_server_says_is_heard_while_it_lives() {
         let state = tempfile::tempdir().unwrap();
         assert_eq!(servers(state.path()).unwrap(), []);
-        let mut serving = Serving::open(state.path()).unwrap();
-        serving.say(&"something long").unwrap();
-        serving.say(&"short").unwrap();
-        let heard = servers(state.path()).unwrap();
-        assert_eq!(heard, [(std::process::id(), Value::from("short"))]);
+        let serving = Serving::open(state.path()).unwrap();
+        serving.say("policies", &"something long").unwrap();
+        serving.say("upstreams", &[1, 2]).unwrap();
+        serving.say("policies", &"short").unwrap();
+        let [said] = &*servers(state.path()).unwrap() else { panic!("one is there") };
+        assert_eq!(said.process_id, std::process::id());
+        assert_eq!(said.of::<String>("policies").as_deref(), Some("short"));
+        assert_eq!(said.of::<Vec<u8>>("upstreams"), Some(vec![1, 2]));
+        assert_eq!((said.of::<u8>("policies"), said.of::<u8>("else")), (None, None));
         drop(serving);
         assert_eq!(servers(state.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_heard_is_whole_while_it_is_written() {
+        let state = tempfile::tempdir().unwrap();
+        let serving = Serving::open(state.path()).unwrap();
+        serving.say("n", &0).unwrap();
+        thread::scope(|scope| {
+            let writing = scope.spawn(|| (0..2000).for_each(|n| serving.say("n", &vec![n; 100]).unwrap()));
+            while !writing.is_finished() {
+                let said = servers(state.path()).unwrap();
+                assert!(said.iter().all(|said| said.parts.contains_key("n")));
+            }
+        });
+        assert_eq!(servers(state.path()).unwrap()[0].of::<Vec<u32>>("n"), Some(vec![1999; 100]));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct Connection {
 }
 
 /// What a server says of itself, cleaned.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct About {
     /// Its name and version.
     pub server: Option<String>,

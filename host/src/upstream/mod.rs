@@ -2,8 +2,11 @@
 //!
 //! A [`Session`] is a handle; behind it one task (`owner`) holds the connection and does what a state machine without time or
 //! IO (`state`) decides. `connect` makes a connection over the pipes of a `child` or over `http`, watched by `transport`;
-//! `calls` is what can be asked. Nothing of a server is trusted: neither its words, nor their number, nor that it ends.
+//! `calls` is what can be asked. A [`Pool`] keeps sessions in a running program, and asks
+//! over them for agents, which [`agents`] takes out of the answers. Nothing of a server is trusted: neither its words, nor their
+//! number, nor that it ends.
 
+pub mod agents;
 mod allow;
 mod asking;
 mod backoff;
@@ -17,6 +20,7 @@ mod error;
 mod http;
 mod oauth;
 mod owner;
+mod pool;
 mod secret;
 mod session;
 mod state;
@@ -32,12 +36,13 @@ pub use connect::About;
 pub use error::{Failure, Outcome, UpstreamError};
 pub use http::{Address, Header, TokenPlace};
 pub use oauth::{Access, Asked, KeptError, LoginRow, LoginState, NEVER_LOGGED, NoToken, Revoked};
+pub use pool::{Figures, Pool, PoolError, Tell};
 pub use rmcp::model::{CallToolResult, JsonObject, ReadResourceResult, Resource, Tool};
 pub use secret::SecretPlace;
 pub use session::Session;
 pub use state::Phase;
-pub use status::Status;
-pub use view::{Reach, UpstreamRow, Upstreams, look, session};
+pub use status::{Reach, Status};
+pub use view::{Agents, UpstreamRow, look, session};
 
 use crate::config::{Upstream, header, header_name};
 use std::collections::BTreeMap;

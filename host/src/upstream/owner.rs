@@ -187,7 +187,11 @@ impl Owner {
             Event::Changed => self.stale = true,
             Event::Time => {
                 self.timer = None;
+                let before = self.state.phase();
                 self.state.tick(now, chance());
+                if (before, self.state.phase()) == (Phase::Connecting, Phase::Ending) {
+                    self.note(self.state.setback().unwrap_or("given up"));
+                }
             }
         }
     }
@@ -373,7 +377,7 @@ impl Owner {
     /// Remembers what went wrong with the connection.
     fn note(&self, why: &str) {
         let now = self.clock.now().unix_ms;
-        self.lines.status.send_modify(|status| status.last_error = Some((why.to_owned(), now)));
+        self.lines.status.send_modify(|status| status.went_wrong(why, now));
     }
 
     /// Says to who watches how the session stands.

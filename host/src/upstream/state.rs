@@ -111,6 +111,11 @@ impl State {
         self.closing
     }
 
+    /// Why it is not connected again at once, where it would be too early.
+    pub fn setback(&self) -> Option<&str> {
+        self.not_before.as_ref().map(|(_, reason)| &**reason)
+    }
+
     /// What is to be done, in this order.
     pub fn actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)

@@ -34,9 +34,7 @@ struct Server {
 pub fn run(setup: &Setup, args: &Args) -> anyhow::Result<ExitCode> {
     let judge = setup.judge()()?;
     let said = serving::servers(&setup.dirs.state)?.into_iter();
-    // One of another version may say something else.
-    let servers =
-        said.filter_map(|(process_id, said)| Some(Server { process_id, policies: serde_json::from_value(said).ok()? }));
+    let servers = said.filter_map(|said| Some(Server { process_id: said.process_id, policies: said.of("policies")? }));
     let all =
         Policies { schema: "headcount.policies/1", policies: policy_rows(judge.chain()), servers: servers.collect() };
     let well = all.policies.iter().all(|policy| policy.refused.is_none());

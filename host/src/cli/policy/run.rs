@@ -7,6 +7,7 @@ use crate::authoring::snapshot::SnapshotFile;
 use crate::authoring::trial::{
     Trial, answer, builtin, bytes, configured_builtin, must_exist, place, settings, settings_in,
 };
+use crate::cli::look::{Look, look};
 use crate::cli::{Noted, note, printer, table};
 use crate::judge::{BUILTIN, Place};
 use crate::observe::facts::Snapshot;
@@ -14,6 +15,7 @@ use crate::query;
 use crate::report::{self, View};
 use crate::setup::{Rosters, Setup};
 use crate::store::audit::Outcome;
+use anyhow::bail;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -127,8 +129,9 @@ fn builtin_settings(setup: &Setup, snapshot: &SnapshotFile, file: Option<&Path>)
 /// The facts of a session as they are now. The look is noted, as that of `status` is.
 fn live(setup: &Setup, session: &str, roster: Vec<PathBuf>) -> anyhow::Result<Snapshot> {
     let started = setup.clock.now().steady;
-    let tick = setup.watcher(Rosters { files: roster, given: None })?.look()?;
-    let found = query::find(&tick, session);
+    let rosters = Rosters { files: roster, ..Rosters::default() };
+    let Some(Look { tick, .. }) = &look(setup, rosters)? else { bail!("it was interrupted") };
+    let found = query::find(tick, session);
     let (outcome, agents) = match &found {
         Ok(seen) => {
             let report = report::report(&seen.facts, &seen.judgement, &View::default(), 0);
@@ -141,7 +144,7 @@ fn live(setup: &Setup, session: &str, roster: Vec<PathBuf>) -> anyhow::Result<Sn
         session: Some(report::clean(session)),
         outcome,
         agents: u32::try_from(agents).unwrap_or(u32::MAX),
-        micros: query::micros(Some(&tick), Duration::ZERO, setup.clock.now().steady - started),
+        micros: query::micros(Some(tick), Duration::ZERO, setup.clock.now().steady - started),
     };
     note(setup, noted);
     Ok(found?.facts.clone())

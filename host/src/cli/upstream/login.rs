@@ -1,6 +1,7 @@
 //! `headcount upstream login` and `logout`: access to upstream servers that a person consents to.
 
-use super::{INTERRUPTED, configured, uninterrupted};
+use super::configured;
+use crate::cli::interrupt::{INTERRUPTED, uninterrupted};
 use crate::cli::printer;
 use crate::config::Span;
 use crate::report::clean;

@@ -54,7 +54,7 @@ pub(super) fn plain(verdict: &impl std::fmt::Debug) -> String {
 }
 
 /// The facts as the host has them.
-pub(super) fn snapshot(of: &native::Snapshot) -> Snapshot {
+pub(crate) fn snapshot(of: &native::Snapshot) -> Snapshot {
     Snapshot {
         now_ms: of.now_ms,
         cores: of.cores,
@@ -66,10 +66,11 @@ pub(super) fn snapshot(of: &native::Snapshot) -> Snapshot {
             created_at_ms: of.session.created_at_ms,
         },
         agents: of.agents.iter().map(agent).collect(),
+        instance: None,
         sources: of
             .sources
             .iter()
-            .map(|s| facts::SourceState { name: s.name.clone(), error: s.error.clone() })
+            .map(|s| facts::SourceState { name: s.name.clone(), error: s.error.clone(), ..Default::default() })
             .collect(),
     }
 }
@@ -98,6 +99,8 @@ fn agent(of: &native::Agent) -> Agent {
         evidence: of.evidence.iter().map(evidence).collect(),
         unmeasured: of.unmeasured.iter().map(|gap| facts::Gap::new(gap.field.clone(), gap.reason.clone())).collect(),
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     }
 }

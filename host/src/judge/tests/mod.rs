@@ -1,6 +1,6 @@
 //! The judge against policies that misbehave in every way, and against its own rules run natively.
 
-mod cases;
+pub(crate) mod cases;
 mod chain;
 mod examples;
 mod files;
@@ -26,7 +26,7 @@ fn runtime() -> Runtime {
 }
 
 /// A judge of one policy.
-fn judge_of(policy: Result<Policy, Outcome>) -> Judge {
+pub(crate) fn judge_of(policy: Result<Policy, Outcome>) -> Judge {
     chain(vec![policy])
 }
 
@@ -53,7 +53,7 @@ fn with_cache(cache: &Path, clock: Arc<SystemClock>) -> Result<Judge, LoadError>
 }
 
 /// The built-in policy.
-fn builtin(settings: &str) -> Result<Policy, Outcome> {
+pub(crate) fn builtin(settings: &str) -> Result<Policy, Outcome> {
     load(BUILTIN, settings, Limits::default())
 }
 
@@ -118,6 +118,8 @@ fn session(agents: usize) -> Snapshot {
         evidence: vec![],
         unmeasured: vec![],
         origin: Default::default(),
+        identity: None,
+        via: vec![],
         run: None,
     };
     Snapshot {
@@ -132,5 +134,6 @@ fn session(agents: usize) -> Snapshot {
         },
         agents: (0..agents).map(agent).collect(),
         sources: vec![],
+        instance: None,
     }
 }

@@ -1,14 +1,16 @@
 //! All rosters together: who is declared now, and which process each is.
 
 use super::bind::{Bindings, Found};
-use super::{DeclaredAgent, DeclaredSession, Source};
+use super::{DeclaredAgent, DeclaredSession, Elsewhere, Source};
 use crate::names::{AgentName, SessionId};
 use crate::observe::census::{Census, Known};
 use crate::observe::facts::{ProcessState, Run, SourceState};
+use crate::observe::ids;
 use crate::observe::processes::ProcessId;
 use crate::observe::runs;
 use crate::observe::table::ProcessTable;
 use std::collections::{HashMap, HashSet};
+use std::fs;
 
 /// All sources of declared agents.
 pub struct Rosters {
@@ -31,6 +33,8 @@ pub struct Declared {
 pub struct Place {
     /// The session that it is declared in.
     pub session: SessionId,
+    /// Where that is, if not here.
+    pub elsewhere: Option<Elsewhere>,
     /// What was declared.
     pub agent: DeclaredAgent,
     /// Its root process, where one was found.
@@ -63,51 +67,84 @@ impl Rosters {
         let mut declared = Declared::default();
         let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();
         let mut owners: HashMap<ProcessId, (SessionId, AgentName)> = HashMap::new();
-        for (number, source) in self.sources.iter_mut().enumerate() {
-            let (roster, error) = source.read();
+        let read = self.sources.iter_mut().map(|source| ((source.name(), source.confined_to()), source.read()));
+        let read: Vec<_> = read.collect();
+        for session in read.iter().flat_map(|(_, (roster, _))| &roster.sessions).filter(|session| !session.joins) {
+            declared.add_session(session);
+        }
+        for (number, ((name, confined_to), (roster, error))) in read.into_iter().enumerate() {
             let mut problems: Vec<String> = error.into_iter().collect();
             for session in &roster.sessions {
-                declared.add_session(session);
+                let id = if session.joins { declared.join(session, &me) } else { session.id.clone() };
                 for agent in &session.agents {
-                    if !names.insert((session.id.clone(), agent.name.clone())) {
-                        problems.push(format!("session {}: {} is declared before", session.id, agent.name));
+                    if session.elsewhere.is_none() && !names.insert((id.clone(), agent.name.clone())) {
+                        problems.push(format!("session {id}: {} is declared before", agent.name));
                         continue;
                     }
                     let found = if listed {
                         let key = (number, session.id.clone(), agent.name.clone());
-                        self.bindings.find(key, &agent.process, &roster, table, census.fresh())
+                        self.bindings.find(key, &agent.process, table, census.fresh())
                     } else {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
-                    let mut place = Place::new(session.id.clone(), agent.clone(), found, table, census);
+                    let at = (id.clone(), session.elsewhere.clone());
+                    let mut place = Place::new(at, agent.clone(), found, table, census);
                     let theirs = session.owner.as_deref().filter(|owner| *owner != me);
                     if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
-                        problems.push(format!("session {}: {} {why}", session.id, agent.name));
+                        problems.push(format!("session {id}: {} {why}", agent.name));
                     }
                     if let Some(why) = place.give_way(&mut owners) {
-                        problems.push(format!("session {}: {} {why}", session.id, agent.name));
+                        problems.push(format!("session {id}: {} {why}", agent.name));
                     }
                     declared.agents.push(place);
                 }
             }
             let error = (!problems.is_empty()).then(|| problems.join("\n"));
-            self.states.push(SourceState { name: source.name(), error });
+            self.states.push(SourceState { name, error, confined_to });
         }
         declared
     }
 }
 
 impl Declared {
+    /// Takes out what is declared elsewhere.
+    pub fn split_off_elsewhere(&mut self) -> Self {
+        let sessions = self.sessions.extract_if(.., |session| session.elsewhere.is_some()).collect();
+        let agents = self.agents.extract_if(.., |place| place.elsewhere.is_some()).collect();
+        Self { sessions, agents }
+    }
+
     /// The tags of the agents that were run, each with the agent's root.
     pub fn tags(&self) -> HashMap<String, ProcessId> {
         let tag = |place: &Place| Some((place.agent.run.as_ref()?.tag.clone(), place.known.as_ref()?.id));
         self.agents.iter().filter_map(tag).collect()
     }
 
+    /// The session that shows the agents of one that only `joins`, which is made where there is none. Agents are shown to their
+    /// own user alone, as those are that are found; `me` is the user of what nobody says an owner of.
+    fn join(&mut self, new: &DeclaredSession, me: &str) -> SessionId {
+        let owner = new.owner.as_deref().unwrap_or(me);
+        let is_open = |session: &DeclaredSession| session.owner.as_deref().is_none_or(|its| its == owner);
+        let is_there = |session: &&DeclaredSession| {
+            let root = session.root_path.as_ref().filter(|_| new.root_path.is_some() && is_open(session));
+            root.map(|root| fs::canonicalize(root).unwrap_or_else(|_| root.clone()))
+                .is_some_and(|root| new.root_path == Some(root))
+        };
+        let mut there = self.sessions.iter().filter(is_there);
+        if let Some(only) = there.next().filter(|_| there.next().is_none()) {
+            return only.id.clone();
+        }
+        let of_id = |id: &str| self.sessions.iter().find(|session| session.id.as_str() == id);
+        let free = ids::free(new.id.as_str(), owner, |id| of_id(id).is_none_or(is_open));
+        let id = SessionId::parse(&free).unwrap_or_else(|_| new.id.clone());
+        self.add_session(&DeclaredSession { id: id.clone(), ..new.clone() });
+        id
+    }
+
     /// Takes up a session, or what the first source left unsaid about it. Whose it is says the first, and nobody else says
     /// anything about it.
     fn add_session(&mut self, new: &DeclaredSession) {
-        match self.sessions.iter_mut().find(|session| session.id == new.id) {
+        match self.sessions.iter_mut().find(|session| session.id == new.id && session.elsewhere == new.elsewhere) {
             None => self.sessions.push(DeclaredSession { agents: Vec::new(), ..new.clone() }),
             Some(session) => {
                 if session.owner == new.owner {
@@ -122,7 +159,7 @@ impl Declared {
 
 impl Place {
     fn new(
-        session: SessionId,
+        (session, elsewhere): (SessionId, Option<Elsewhere>),
         agent: DeclaredAgent,
         found: Found,
         table: &impl ProcessTable,
@@ -135,7 +172,7 @@ impl Place {
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
         let run = agent.run.as_ref().map(|record| runs::recorded(record, table));
-        Self { session, agent, known, state, note, run }
+        Self { session, elsewhere, agent, known, state, note, run }
     }
 
     /// Leaves a process to its user, where that is not `owner`, who declared it: it may have become another's since, or be part

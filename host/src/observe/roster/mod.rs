@@ -19,7 +19,8 @@ pub use registry::RegistrySource;
 
 use super::facts::{Evidence, Gap, Usage};
 use super::processes::{Machine, ProcessId};
-use crate::names::{AgentName, SessionId};
+use crate::config::Join;
+use crate::names::{AgentName, Identity, Instance, SessionId};
 use crate::store::runs::RunRecord;
 use regex::Regex;
 use std::path::PathBuf;
@@ -30,8 +31,6 @@ use std::sync::Arc;
 pub struct Roster {
     /// The declared sessions.
     pub sessions: Vec<DeclaredSession>,
-    /// When it was written, Unix milliseconds: a process that started well after cannot be meant by it.
-    pub written_at_ms: Option<u64>,
 }
 
 /// A declared session. Several sources may declare agents of one session; the first that says something about the
@@ -48,8 +47,22 @@ pub struct DeclaredSession {
     pub owner: Option<String>,
     /// When, Unix milliseconds.
     pub declared_at_ms: Option<u64>,
+    /// Whether it only says where its agents belong: to what others declare for this id or, where `root_path` says more, for
+    /// that folder; to a session of their own where nobody does, or it is another user's.
+    pub joins: bool,
     /// Its agents.
     pub agents: Vec<DeclaredAgent>,
+    /// Where it is, if not here. Then it takes up nobody but those that are declared in it, and nobody's id.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// Where a session is that is not here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Elsewhere {
+    /// The upstream that tells of it.
+    pub upstream: Arc<str>,
+    /// Whether its agents are to be shown in a session that is here.
+    pub join: Join,
 }
 
 /// A declared agent.
@@ -72,6 +85,12 @@ pub struct DeclaredAgent {
 /// What a source knows of an agent beside who it is; empty where it only names it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Said {
+    /// What people call it, where its declared name is only what tells it from others.
+    pub called: Option<String>,
+    /// Which agent it is, whoever else tells of it.
+    pub identity: Option<Identity>,
+    /// The headcounts that it was told through, from its own to the nearest.
+    pub via: Vec<Instance>,
     /// Which program it is, where no process here shows it.
     pub kind: Option<String>,
     /// When it started, Unix milliseconds, where no process here shows it.
@@ -95,6 +114,8 @@ pub enum Locator {
         pid: u32,
         /// The raw start token that the process must have, where it is known.
         start: Option<u64>,
+        /// Who wrote it down, and when.
+        written: Written,
     },
     /// By the pid that a file holds, read again whenever the file changes.
     PidFile(PathBuf),
@@ -111,10 +132,22 @@ pub enum Locator {
     },
 }
 
+/// What is known of how a pid came to be written down; by it another process is told that has the pid by now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
+    /// When, Unix milliseconds: a process that started well after cannot be meant.
+    pub at_ms: Option<u64>,
+    /// By which user, where only that user's processes can be meant.
+    pub uid: Option<u32>,
+}
+
+/// A pid means the same process however often it is written down.
 impl PartialEq for Locator {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Pid { pid, start }, Self::Pid { pid: other, start: begun }) => pid == other && start == begun,
+            (Self::Pid { pid, start, .. }, Self::Pid { pid: other, start: begun, .. }) => {
+                pid == other && start == begun
+            }
             (Self::PidFile(file), Self::PidFile(other)) => file == other,
             (Self::Match(regex), Self::Match(other)) => regex.as_str() == other.as_str(),
             (Self::Exactly { machine, id }, Self::Exactly { machine: other, id: its }) => machine == other && id == its,
@@ -127,7 +160,16 @@ impl PartialEq for Locator {
 impl DeclaredSession {
     /// A session of this id without agents, about which nothing else is said.
     pub fn new(id: SessionId) -> Self {
-        Self { id, name: None, root_path: None, owner: None, declared_at_ms: None, agents: Vec::new() }
+        Self {
+            id,
+            name: None,
+            root_path: None,
+            owner: None,
+            declared_at_ms: None,
+            joins: false,
+            agents: Vec::new(),
+            elsewhere: None,
+        }
     }
 }
 
@@ -139,6 +181,12 @@ pub trait Source: Send {
     /// What it says now, and what is wrong with it. Asked at every look, so it keeps what has not changed; a source
     /// that cannot be read for a moment says what it said before.
     fn read(&mut self) -> (Arc<Roster>, Option<String>);
+
+    /// The upstream to whose own sessions all of its agents are confined; no other session lacks anything when it fails. `None`:
+    /// they may be in any session.
+    fn confined_to(&self) -> Option<Arc<str>> {
+        None
+    }
 }
 
 /// A roster that is held in memory.

@@ -21,7 +21,7 @@ impl Source for Registry {
 
     fn read(&mut self) -> (Arc<Roster>, Option<String>) {
         let sessions = self.0.lock().unwrap().clone();
-        (Arc::new(Roster { sessions, written_at_ms: None }), None)
+        (Arc::new(Roster { sessions }), None)
     }
 }
 

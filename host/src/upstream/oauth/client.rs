@@ -37,13 +37,23 @@ impl Authorized {
         let Some(access) = &self.access else { return send(given).await };
         let token = access.token(None).await.map_err(no_token)?;
         let sent = match send(Some(token.clone())).await {
-            Err(StreamableHttpError::AuthRequired(_)) => {
+            Err(error) if is_refusal(&error) => {
                 let other = access.token(Some(&token)).await.map_err(no_token)?;
                 send(Some(other)).await
             }
             sent => sent,
         };
         sent.map_err(|error| access.explain(error))
+    }
+}
+
+/// Whether the server takes the token for none, with a challenge, as it should be, or without one.
+fn is_refusal(error: &Failed) -> bool {
+    match error {
+        StreamableHttpError::AuthRequired(_) => true,
+        // What rmcp makes of one without a challenge.
+        StreamableHttpError::UnexpectedServerResponse(words) => words.starts_with("HTTP 401 "),
+        _ => false,
     }
 }
 
@@ -56,7 +66,7 @@ impl Access {
     /// What can be done about a refusal.
     fn explain(&self, error: Failed) -> Failed {
         match error {
-            StreamableHttpError::AuthRequired(_) => {
+            error if is_refusal(&error) => {
                 let why = format!("the server refuses its own authorization server's tokens (401): {}", self.command());
                 StreamableHttpError::Auth(AuthError::AuthorizationFailed(why))
             }

@@ -4,10 +4,10 @@ use super::{Access, now};
 use crate::config::{Grant, Upstream};
 use crate::report;
 use crate::text::clean;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whether somebody is logged in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginState {
     /// Somebody is.
@@ -19,7 +19,7 @@ pub enum LoginState {
 }
 
 /// How a login stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoginRow {
     /// Whether somebody is logged in.
     pub state: LoginState,

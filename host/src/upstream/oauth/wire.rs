@@ -68,7 +68,8 @@ impl Wire {
             true => Ok(()),
             false => Err("it is not https".into()),
         });
-        checked.map(|()| url.clone()).map_err(|why| format!("{} is not gone to: {why}", clean(url.as_str())))
+        let host = url.host_str().map_or_else(|| url.scheme(), |host| host);
+        checked.map(|()| url.clone()).map_err(|why| format!("{} is not gone to: {why}", clean(host)))
     }
 
     /// Sends a request, and reads all of the answer.
@@ -141,4 +142,63 @@ fn innermost(error: &reqwest::Error) -> String {
         error = source;
     }
     clean(&error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn wire(url: &str) -> Wire {
+        Wire::to(&url.parse().unwrap()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_is_on_the_internet_sends_us_to_nobody_else() {
+        let far = wire("https://93.184.215.14/mcp").await;
+        far.check("https://auth.example.org/token").unwrap();
+        for (url, why) in [
+            ("http://auth.example.org/token", "it is not https"),
+            ("http://127.0.0.1:1/token", "it is not https"),
+            ("https://127.0.0.1:1/token", "does not lead to the public internet"),
+            ("https://[::1]/token", "does not lead to the public internet"),
+            ("https://10.0.0.1/token", "does not lead to the public internet"),
+            ("https://169.254.169.254/latest", "does not lead to the public internet"),
+            ("https://me:pass@auth.example.org/", "it has a user name or password in it"),
+            ("javascript:alert(1)", "is not gone to"),
+            ("/token", "no address"),
+        ] {
+            let said = far.check(url).unwrap_err();
+            assert!(said.contains(why) && !said.contains("pass@"), "{url}: {said}");
+        }
+        // A name is no better than what it stands for.
+        let request = Request::get("https://localhost:1/token").body(vec![]).unwrap();
+        let said = far.send(request).await.unwrap_err();
+        assert_eq!(said, "this address does not lead to the public internet");
+    }
+
+    #[tokio::test]
+    async fn who_is_on_this_machine_may_stay_here() {
+        let near = wire("http://127.0.0.1:7878/mcp").await;
+        near.check("http://localhost:1/token").unwrap();
+        near.check("https://10.0.0.1/token").unwrap();
+        near.check("http://10.0.0.1/token").unwrap_err();
+        // Who is in the same network is not on this machine.
+        let private = wire("https://10.0.0.1/mcp").await;
+        private.check("https://10.0.0.2/token").unwrap();
+        private.check("http://127.0.0.1:1/token").unwrap_err();
+    }
+
+    #[test]
+    fn what_is_said_of_a_refusal_is_cleaned_and_cut() {
+        let answer = |status: u16, body: &str| {
+            Said::by(&Response::builder().status(status).body(body.as_bytes().to_vec()).unwrap())
+        };
+        let said = answer(400, r#"{"error": "invalid_grant", "error_description": "no\u001b[2J"}"#);
+        assert_eq!((said.code.as_deref(), &*said.words), (Some("invalid_grant"), "invalid_grant: no"));
+        assert!(answer(400, &format!(r#"{{"error": "{}"}}"#, "x".repeat(9000))).words.len() < 300);
+        for (status, body) in [(400, "<html>"), (500, r#"{"error": "invalid_grant"}"#), (302, "{}")] {
+            let said = answer(status, body);
+            assert_eq!((said.code, said.words), (None, format!("it answers with HTTP {status}")));
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::judge::Link;
 use crate::monitor::Sight;
 use crate::report::{Numbers, word};
 use crate::store::log::LogStats;
+use crate::upstream::{Figures, Reach};
 use crate::{auth, clients};
 use Kind::{Counter, Gauge, Histogram, Info};
 use prometheus_client::registry::Unit;
@@ -20,8 +21,10 @@ const MODERN: &str = "2026-07-28";
 pub(super) fn all(app: &App) -> Vec<Family> {
     let version = labels([("version", env!("CARGO_PKG_VERSION"))]);
     let build = Family::new(Info, "headcount_build", "Which headcount this is").each([(version, 1u64)]);
-    let parts = [watching(app), policies(app), queries(app), connected(app), traffic(app), losses(app), own_cost(app)];
-    [build].into_iter().chain(parts.into_iter().flatten()).collect()
+    let (looked, asked) =
+        ([watching(app), policies(app), upstreams(app)], [queries(app), connected(app), traffic(app)]);
+    let parts = looked.into_iter().chain(asked).chain([losses(app), own_cost(app)]);
+    [build].into_iter().chain(parts.flatten()).collect()
 }
 
 fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
@@ -112,6 +115,40 @@ fn policies(app: &App) -> Vec<Family> {
         )
         .in_unit(Unit::Bytes)
         .each(each().map(|(link, labels)| (labels, link.record.memory.load(Relaxed)))),
+    ]
+}
+
+/// The sessions that are kept with upstream servers, by the names that the configuration has for these.
+fn upstreams(app: &App) -> Vec<Family> {
+    let Some(pool) = app.service.upstreams() else { return Vec::new() };
+    let all: Vec<_> = pool.figures().collect();
+    let each = |figure: fn(&Figures<'_>) -> Option<Figure>| {
+        let figures = all.iter().filter_map(|of| Some((labels([("upstream", of.name)]), figure(of)?)));
+        figures.collect::<Vec<_>>()
+    };
+    let states = all.iter().flat_map(|of| {
+        Reach::ALL.map(|state| (labels([("upstream", of.name), ("state", &word(&state))]), of.status.reach == state))
+    });
+    vec![
+        Family::new(
+            Gauge,
+            "headcount_upstream_state",
+            "Whether the upstream server can be used: 1 for the state it is in",
+        )
+        .each(states),
+        Family::new(Counter, "headcount_upstream_connections", "Connections that were made with the upstream server")
+            .each(each(|of| Some(of.status.connections.into()))),
+        Family::new(Counter, "headcount_upstream_calls", "Calls of the upstream server")
+            .each(each(|of| Some(of.status.calls.into()))),
+        Family::new(Counter, "headcount_upstream_failures", "Calls of the upstream server that came to nothing")
+            .each(each(|of| Some(of.status.failures.into()))),
+        Family::new(
+            Gauge,
+            "headcount_upstream_agents_age",
+            "How old the last answer of the upstream server about agents is",
+        )
+        .in_unit(Unit::Seconds)
+        .each(each(|of| Some(of.age?.as_secs_f64().into()))),
     ]
 }
 
