@@ -132,11 +132,12 @@ impl Declared {
             root.map(|root| fs::canonicalize(root).unwrap_or_else(|_| root.clone()))
                 .is_some_and(|root| new.root_path == Some(root))
         };
-        let mut there = self.sessions.iter().filter(is_there);
+        let here = || self.sessions.iter().filter(|session| session.elsewhere.is_none());
+        let mut there = here().filter(is_there);
         if let Some(only) = there.next().filter(|_| there.next().is_none()) {
             return only.id.clone();
         }
-        let of_id = |id: &str| self.sessions.iter().find(|session| session.id.as_str() == id);
+        let of_id = |id: &str| here().find(|session| session.id.as_str() == id);
         let free = ids::free(new.id.as_str(), owner, |id| of_id(id).is_none_or(is_open));
         let id = SessionId::parse(&free).unwrap_or_else(|_| new.id.clone());
         self.add_session(&DeclaredSession { id: id.clone(), ..new.clone() });
