@@ -41,9 +41,9 @@ pub fn targets() -> impl Iterator<Item = Target> {
     let target = |kind: fn(Read) -> Kind| move |&(name, read)| Target { name, kind: kind(read) };
     let records = RECORDS.iter().map(target(Kind::Record));
     let texts = SYSTEM.iter().chain(TEXTS).map(target(Kind::Text));
-    let scripts: [(_, fn(&[u8])); 2] = [("bridge-folder", bridge::run), ("tail", tail::run)];
-    let scripts = scripts.map(|(name, run)| Target { name, kind: Kind::Script(run) });
-    records.chain(texts).chain(scripts)
+    let bridge = Target { name: "bridge-folder", kind: Kind::Script(bridge::run) };
+    let tail = Target { name: "tail", kind: Kind::Script(tail::run) };
+    records.chain(texts).chain([bridge, tail])
 }
 
 impl Target {
