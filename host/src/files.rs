@@ -22,6 +22,8 @@ pub struct Stamp {
     pub id: FileId,
     /// Its size in bytes.
     pub size: u64,
+    /// Whose it is: the number of a user; `None` where the system does not tell.
+    pub uid: Option<u32>,
     modified: Option<SystemTime>,
 }
 
@@ -54,14 +56,27 @@ impl Stamp {
         #[cfg(not(unix))]
         let (device, inode) = (0, 0);
         let id = FileId { device, inode, born: found.created().ok() };
-        Ok(Self { id, size: found.len(), modified: found.modified().ok() })
+        Ok(Self { id, size: found.len(), uid: owner(found), modified: found.modified().ok() })
     }
 
     /// When the file was written, Unix milliseconds.
     pub fn modified_ms(&self) -> Option<u64> {
-        let since_epoch = self.modified?.duration_since(UNIX_EPOCH).ok()?;
-        u64::try_from(since_epoch.as_millis()).ok()
+        unix_ms(self.modified?)
     }
+}
+
+/// A file's time, Unix milliseconds; `None` where it is before that.
+pub fn unix_ms(time: SystemTime) -> Option<u64> {
+    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
+/// Whose a file or folder is: the number of a user; `None` where the system does not tell.
+pub fn owner(found: &Metadata) -> Option<u32> {
+    #[cfg(unix)]
+    let owner = Some(std::os::unix::fs::MetadataExt::uid(found));
+    #[cfg(not(unix))]
+    let owner = None;
+    owner
 }
 
 /// Reads a whole file of at most `cap` bytes.

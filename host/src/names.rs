@@ -4,10 +4,12 @@ mod fingerprint;
 
 pub use fingerprint::{Identity, Instance};
 
+use crate::text::clean;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt;
 use url::{Host, Url};
 
@@ -86,6 +88,17 @@ impl AgentName {
             "" => Err(BadName::Empty("the agent's name")),
             name => Ok(Self(name.into())),
         }
+    }
+
+    /// A name after that of a file, which may hold anything. One that cannot stand as it is gets six digits that keep it apart
+    /// from others that read alike then.
+    pub fn after(file: &OsStr) -> Self {
+        let shown = file.to_str().map(clean).filter(|shown| file == OsStr::new(shown));
+        shown.and_then(|shown| Self::parse(&shown).ok().filter(|name| name.0 == shown)).unwrap_or_else(|| {
+            let readable: String = clean(&file.to_string_lossy()).trim().chars().take(NAME_MAX - 7).collect();
+            let digits = short_hash(file.as_encoded_bytes());
+            Self(if readable.is_empty() { digits } else { format!("{readable}-{digits}") })
+        })
     }
 
     /// The name as text.

@@ -68,8 +68,13 @@ impl Server {
     }
 
     /// Asks it to end, as service managers do, and returns its exit code and all that it has logged.
-    pub fn terminate(mut self, patience: Duration) -> (Option<i32>, String) {
-        self.signal(Signal::SIGTERM);
+    pub fn terminate(self, patience: Duration) -> (Option<i32>, String) {
+        self.ended_by(Signal::SIGTERM, patience)
+    }
+
+    /// The same by another signal.
+    pub fn ended_by(mut self, signal: Signal, patience: Duration) -> (Option<i32>, String) {
+        self.signal(signal);
         let code = ended(&mut self.child, patience);
         self.listens.take().unwrap().join().unwrap();
         (code, self.log())

@@ -2,8 +2,11 @@
 
 use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::LEGACY;
-use crate::world::{PATIENCE, World, memory, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, memory, until};
+use headcount::store::Store;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How soon what has ended is cut.
@@ -42,7 +45,7 @@ fn waits_in_a_session(server: &Server, token: &str) -> Connection {
     waits
 }
 
-/// The stream of a session that was just begun.
+/// The stream of a session that was just begun; its connection knows that.
 fn stream(server: &Server, token: &str) -> Connection {
     let mut begins = server.connect(token);
     begins.initialize(LEGACY[3]);
@@ -50,6 +53,7 @@ fn stream(server: &Server, token: &str) -> Connection {
     let mut stream = server.connect(token);
     stream.send("GET", "/mcp", &[("mcp-session-id", &session), ("accept", "text/event-stream")], b"");
     assert_eq!(stream.head().status, 200);
+    stream.session = Some(session);
     stream
 }
 
@@ -135,6 +139,41 @@ fn a_server_that_is_to_end_ends_soon_and_loses_nothing() {
 }
 
 #[test]
+fn a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to() {
+    let (world, roster) = quiet();
+    let good = token(&world, "laptop", &[]);
+    let server = Server::start(&world, &[&roster]);
+    let mut waits = server.connect(&good);
+    send_wait(&mut waits);
+    until("it is written down", || rows(&world, &[]).len() == 1);
+    let (code, log) = server.ended_by(Signal::SIGHUP, PATIENCE);
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(waits.response().message()["result"]["isError"], true, "who waits is told that nothing will come");
+}
+
+/// As under `nohup`.
+#[test]
+fn a_server_that_is_to_outlive_its_terminal_does() {
+    let world = World::new();
+    let good = token(&world, "laptop", &[]);
+    let serve = world.command(&["serve", "--http", "127.0.0.1:0"]);
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh", HEADCOUNT]).args(serve.get_args());
+    shell.env_clear().envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(world.path("")).stdin(Stdio::null()).stderr(Stdio::piped());
+    let server = Server::spawn(shell);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let mask = |name: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 1
+    };
+    assert_eq!((mask("SigIgn:"), mask("SigCgt:")), (1, 0), "{status}");
+    server.signal(Signal::SIGHUP);
+    assert_eq!(server.connect(&good).get("/v1/sessions").status, 200);
+    assert_eq!(server.terminate(PATIENCE).0, Some(0));
+}
+
+#[test]
 fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
     let (world, roster) = quiet();
     let good = token(&world, "laptop", &[]);
@@ -171,6 +210,41 @@ fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
     assert_eq!(connection.get("/v1/sessions/quiet-one/status").status, 200);
     let (code, _) = server.terminate(PATIENCE);
     assert_eq!((code, socket.exists()), (Some(0), false));
+}
+
+#[test]
+fn silence_counts_over_a_new_start_of_the_server_and_so_does_use() {
+    let world = World::new();
+    let good = token(&world, "laptop", &[]);
+    let config = world.write("config.toml", "[clients]\nidle = \"1s\"\n");
+    let variables = [("HEADCOUNT_CONFIG", config.to_str().unwrap())];
+    let server = Server::start_with(&world, &[], &[], &variables);
+    let mut silent = server.connect(&good);
+    silent.initialize(LEGACY[3]);
+    let in_use = {
+        let stream = stream(&server, &good);
+        let session = stream.session.clone().unwrap();
+        // It lasts longer than silence may.
+        let store = Store::at(&world.state());
+        let grant = grant(&world, "laptop");
+        let now_ms = || u64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        let later = now_ms() + 1500;
+        until("its use is noted", || store.kept_session(&session, &grant, later).unwrap().is_some());
+        session
+    };
+    server.kill();
+    let last = Instant::now();
+    let server = Server::start(&world, &[]);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let mut client = server.connect(&good);
+    client.session = Some(in_use);
+    assert_eq!(client.post(&[], &ping).status, 200, "half an hour has not passed");
+    server.kill();
+    until("a second has passed", || last.elapsed() > Duration::from_millis(1200));
+    let server = Server::start_with(&world, &[], &[], &variables);
+    let mut client = server.connect(&good);
+    client.session = silent.session;
+    assert_eq!(client.post(&[], &ping).status, 404, "but a second has");
 }
 
 #[test]

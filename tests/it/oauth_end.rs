@@ -6,6 +6,7 @@ use crate::oauth_client::{Client, REDIRECT, Tokens, encoded, query, register};
 use crate::world::{PATIENCE, World};
 use serde_json::json;
 use std::fs;
+use std::os::unix::net::UnixStream;
 
 #[test]
 fn who_disconnects_is_cut_in_the_midst_of_everything() {
@@ -68,7 +69,8 @@ fn a_server_that_is_killed_loses_nothing_that_it_has_answered() {
 #[test]
 fn a_flood_of_strangers_stands_in_nobodys_way_for_long() {
     let world = World::new();
-    let server = Server::start(&world, &[]);
+    let socket = world.path("socket");
+    let server = Server::start_with(&world, &[], &["--unix", socket.to_str().unwrap()], &[]);
     let client = Client::register(&world, &server);
     let tokens = client.tokens("status:read");
     let page = client.page("status:read");
@@ -77,13 +79,17 @@ fn a_flood_of_strangers_stands_in_nobodys_way_for_long() {
     let mut flood = Connection::to(server.address, None);
     let answers: Vec<_> = (0..300).map(|_| flood.get(&asks)).collect();
     let shown = answers.iter().filter(|answer| answer.status == 200).count();
-    assert!(shown > 32 && shown < 300, "{shown} were shown");
+    assert!((10..32).contains(&shown), "{shown} were shown: nobody drives out all others");
     assert!(answers.iter().all(|answer| [200, 503].contains(&answer.status)));
-    assert_eq!(client.requests().len(), 32);
     let metadata = json!({"client_name": "flood", "redirect_uris": [REDIRECT]});
     let registered: Vec<_> = (0..300).map(|_| register(&server, &metadata)).collect();
     assert!(registered.iter().any(|answer| answer.status == 429 && !answer.header("retry-after").is_empty()));
     assert!(registered.iter().all(|answer| [201, 429].contains(&answer.status)));
+    // Who comes another way is served as before.
+    let mut other = Connection::over(UnixStream::connect(&socket).unwrap(), None);
+    assert_eq!(other.get(&asks).status, 200);
+    let kind = [("content-type", "application/json")];
+    assert_eq!(other.request("POST", "/oauth/register", &kind, metadata.to_string().as_bytes()).status, 201);
     // Who has access keeps it, and who was shown a page can answer it.
     assert_eq!(server.connect(&tokens.access).get("/v1/sessions").status, 200);
     assert_eq!(client.answer(&page, &client.approves(&page)).status, 303);

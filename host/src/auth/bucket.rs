@@ -1,7 +1,7 @@
 //! How often something may be done: a bucket of tokens that fills by itself.
 
 use crate::clock::Clock;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A bucket of tokens.
@@ -22,8 +22,8 @@ struct Level {
 
 impl Bucket {
     /// A full bucket of this size, into which so many tokens come in a second.
-    pub fn new(clock: Arc<dyn Clock>, rate: u32, size: u32) -> Self {
-        let (rate, size) = (f64::from(rate), f64::from(size));
+    pub fn new(clock: Arc<dyn Clock>, rate: impl Into<f64>, size: impl Into<f64>) -> Self {
+        let (rate, size) = (rate.into(), size.into());
         let level = Mutex::new(Level { tokens: size, at: clock.now().steady });
         Self { clock, rate, size, level }
     }
@@ -33,15 +33,26 @@ impl Bucket {
     /// # Errors
     /// How long to wait for one, where there is none.
     pub fn take(&self) -> Result<(), Duration> {
-        let now = self.clock.now().steady;
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        let came = now.saturating_sub(level.at).as_secs_f64() * self.rate;
-        *level = Level { tokens: (level.tokens + came).min(self.size), at: now };
+        let mut level = self.level();
         if level.tokens < 1.0 {
             return Err(Duration::from_secs_f64((1.0 - level.tokens) / self.rate));
         }
         level.tokens -= 1.0;
         Ok(())
+    }
+
+    /// Whether it holds as many as it can: as if nobody had ever taken one.
+    pub fn is_full(&self) -> bool {
+        self.level().tokens >= self.size
+    }
+
+    /// What it holds now.
+    fn level(&self) -> MutexGuard<'_, Level> {
+        let now = self.clock.now().steady;
+        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let came = now.saturating_sub(level.at).as_secs_f64() * self.rate;
+        *level = Level { tokens: (level.tokens + came).min(self.size), at: now };
+        level
     }
 }
 
@@ -54,7 +65,9 @@ mod tests {
     fn a_bucket_gives_what_it_holds_and_then_what_comes() {
         let clock = Arc::new(ManualClock::at(0));
         let bucket = Bucket::new(Arc::clone(&clock) as Arc<dyn Clock>, 2, 3);
+        assert!(bucket.is_full());
         assert_eq!((0..5).filter(|_| bucket.take().is_ok()).count(), 3);
+        assert!(!bucket.is_full());
         assert_eq!(bucket.take(), Err(Duration::from_millis(500)));
         clock.advance(Duration::from_millis(500));
         assert_eq!((bucket.take().is_ok(), bucket.take().is_ok()), (true, false));

@@ -1,11 +1,13 @@
 //! Who is let in.
 
 use super::issuer::Issuers;
+use super::trouble::Trouble;
 use super::watch::Watch;
 use super::{Scope, Scopes, Token};
 use crate::clock::Clock;
+use crate::store::Store;
 use crate::store::grants::{Grant, GrantEnd, Shown};
-use crate::store::{Store, StoreError};
+use std::fmt::Display;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -94,6 +96,10 @@ pub struct Gate {
     clock: Arc<dyn Clock>,
     watch: Watch,
     issuers: Issuers,
+    /// With reading the ledger, with writing it, and with watching over grants.
+    reading: Trouble,
+    writing: Trouble,
+    watching: Trouble,
 }
 
 impl Gate {
@@ -103,7 +109,10 @@ impl Gate {
         let reader = Arc::new(store.another());
         let watch = Watch::new(Arc::clone(&reader), Arc::clone(&clock));
         let issuers = Issuers::new(&[], Arc::clone(&clock));
-        Self { store, reader, clock, watch, issuers }
+        let trouble = |what| Trouble::new(format!("whether tokens hold cannot be told: {what}"), Arc::clone(&clock));
+        let [reading, writing, watching] =
+            ["the ledger cannot be read", "the ledger cannot be written", "nobody watches over grants"].map(trouble);
+        Self { store, reader, clock, watch, issuers, reading, writing, watching }
     }
 
     /// The same, to which tokens of these issuers open too.
@@ -127,7 +136,7 @@ impl Gate {
         let mut shown = match Token::parse(bearer) {
             // It waits for nothing but a look at the database, of some microseconds: moving that to another thread would take
             // longer.
-            Some(token) => self.reader.grant_of(&token.digest()).map_err(cannot_tell)?.ok_or(Denied::Invalid)?,
+            Some(token) => told(&self.reading, self.reader.grant_of(&token.digest()))?.ok_or(Denied::Invalid)?,
             None if self.issuers.is_empty() => return Err(Denied::Invalid),
             None => {
                 let verified = self.issuers.verify(bearer).await?;
@@ -145,7 +154,7 @@ impl Gate {
             None => {}
         }
         let watched = self.watch.over(&shown.grant, shown.expires_at_ms, now);
-        let watched = watched.map_err(|error| Denied::Unavailable(error.to_string()))?;
+        let watched = told(&self.watching, watched)?;
         if watched.note_use {
             self.note_use(shown.grant.id.clone(), now.unix_ms);
         }
@@ -156,13 +165,16 @@ impl Gate {
     /// A grant that an issuer has given, as it is in the ledger: there since it was first shown, so that it can be revoked here,
     /// and known to hold for as long and permit as much as any of its tokens.
     async fn taken_up(&self, given: &Grant) -> Result<Grant, Denied> {
-        let known = self.reader.grant(&given.id).map_err(cannot_tell)?;
+        let known = told(&self.reading, self.reader.grant(&given.id))?;
         if let Some(known) = known.filter(|known| known.covers(given)) {
             return Ok(known);
         }
         let (store, given) = (Arc::clone(&self.store), given.clone());
         let taken_up = tokio::task::spawn_blocking(move || store.take_up_grant(&given)).await;
-        taken_up.map_err(|error| Denied::Unavailable(error.to_string()))?.map_err(cannot_tell)
+        told(
+            &self.writing,
+            taken_up.map_err(|error| error.to_string()).and_then(|it| it.map_err(|error| error.to_string())),
+        )
     }
 
     /// Writes down that a grant was used, without keeping the request waiting.
@@ -176,8 +188,19 @@ impl Gate {
     }
 }
 
-fn cannot_tell(error: StoreError) -> Denied {
-    Denied::Unavailable(error.to_string())
+/// What has come of it, if it has come to anything.
+fn told<T, E: Display>(trouble: &Trouble, found: Result<T, E>) -> Result<T, Denied> {
+    match found {
+        Ok(found) => {
+            trouble.works();
+            Ok(found)
+        }
+        Err(error) => {
+            let why = error.to_string();
+            trouble.fails(&why);
+            Err(Denied::Unavailable(why))
+        }
+    }
 }
 
 #[cfg(test)]

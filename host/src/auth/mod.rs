@@ -12,6 +12,7 @@ pub mod oauth;
 mod remote;
 mod scope;
 mod token;
+mod trouble;
 mod view;
 mod watch;
 

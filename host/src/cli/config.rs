@@ -3,6 +3,7 @@
 use super::{ERROR, printer};
 use crate::config::{Config, EVERYBODY, Environment, LoadError, Loaded, load};
 use crate::judge::Outcome;
+use crate::observe::roster::retained::{name, nothing_yet};
 use crate::observe::roster::{FileSource, Source as _};
 use crate::observe::sessions::is_user;
 use crate::report::clean;
@@ -63,7 +64,7 @@ pub fn run(file: Option<&Path>, command: &Command) -> anyhow::Result<ExitCode> {
 
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let (file, problems, warnings) = match Setup::new(file).map_err(|error| error.downcast::<LoadError>()) {
-        Ok(setup) => (setup.loaded.file.clone(), problems(&setup)?, strangers(&setup.loaded)),
+        Ok(setup) => (setup.loaded.file.clone(), problems(&setup)?, warnings(&setup.loaded)),
         Err(Ok(LoadError::Invalid(problems))) => {
             (None, problems.0.iter().map(|p| plain(&p.to_string())).collect(), Vec::new())
         }
@@ -90,6 +91,15 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
         printer::line("there is no configuration file; all settings are defaults or from the environment")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What may be meant so, and is more likely a slip.
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    let retained = loaded.config.retained.iter().enumerate().filter_map(|(n, setting)| {
+        let (why, place) = (nothing_yet(setting)?, loaded.origins.of(&format!("retained[{n}]")));
+        Some(format!("{}: {}: {why}", clean(&place.to_string()), clean(&name(setting))))
+    });
+    strangers(loaded).into_iter().chain(retained).collect()
 }
 
 /// Where users are named that this machine does not know. Who comes by another authorization server may be one of them: then it is

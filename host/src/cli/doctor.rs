@@ -5,12 +5,13 @@ use crate::config::{Environment, make_private};
 use crate::hooks::install::State;
 use crate::judge::{Evaluation, Outcome};
 use crate::observe::records::hooks::meaning::KINDS;
+use crate::observe::roster::retained;
 use crate::report;
 use crate::setup::{Rosters, Setup};
 use crate::upstream::{self, Agents, Reach, UpstreamRow};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -97,14 +98,20 @@ fn processes(setup: &Setup) -> Vec<Finding> {
 fn sources(setup: &Setup) -> anyhow::Result<Vec<Finding>> {
     let mut observer = setup.observer(Rosters::default())?;
     let snapshots = observer.observe();
+    let nothing_yet: HashMap<String, &str> = setup
+        .config()
+        .retained
+        .iter()
+        .filter_map(|one| Some((retained::name(one), retained::nothing_yet(one)?)))
+        .collect();
     let mut findings: Vec<Finding> = observer
         .sources()
         .iter()
         .map(|s| Finding {
             part: "agents",
-            name: s.name.clone(),
+            name: report::clean(&s.name),
             works: s.error.is_none(),
-            detail: s.error.clone().unwrap_or_else(|| "read".to_owned()),
+            detail: report::clean(s.error.as_deref().or(nothing_yet.get(&s.name).copied()).unwrap_or("read")),
         })
         .collect();
     let agents: usize = snapshots.iter().map(|s| s.agents.len()).sum();

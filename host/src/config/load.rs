@@ -5,6 +5,7 @@ use super::auth::Issuer;
 use super::environment::{CONFIG, Environment, absolute, config_dir};
 use super::layers::{Flag, defaults};
 use super::problem::{Origins, Problems};
+use super::retained::{self, Retained};
 use super::toml::{parse, typed};
 use super::types::Config;
 use super::upstreams;
@@ -67,6 +68,7 @@ pub fn load(environment: &Environment, file: Option<&Path>, flags: &[Flag]) -> R
     let mut config = checked.value;
     let mut problems = upstreams::problems(&config.upstreams, &checked.origins);
     problems.extend(access::problems(&config, &checked.origins));
+    problems.extend(retained::problems(&config.retained, &checked.origins));
     if !problems.is_empty() {
         return Err(Problems(problems).into());
     }
@@ -107,7 +109,8 @@ fn anchor(config: &mut Config, dir: &Path, home: Option<&Path>) {
     let policies = files.map(|policy| &mut policy.path);
     let tokens = config.upstreams.iter_mut().filter_map(|upstream| upstream.token_file.as_mut());
     let keys = config.auth.issuers.iter_mut().filter_map(Issuer::jwks_file);
-    for path in config.rosters.iter_mut().chain(policies).chain(tokens).chain(keys) {
+    let retained = config.retained.iter_mut().filter_map(Retained::folder_mut);
+    for path in config.rosters.iter_mut().chain(policies).chain(tokens).chain(keys).chain(retained) {
         *path = match (path.strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),
             _ => dir.join(&path),

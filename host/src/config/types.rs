@@ -4,6 +4,7 @@ use super::access::Access;
 use super::auth::Auth;
 use super::bridge::Bridge;
 use super::policies::{Limits, Policy};
+use super::retained::Retained;
 use super::span::Span;
 use super::upstreams::Upstream;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -22,6 +23,8 @@ pub struct Config {
     /// Roster files that are always read. One that is not absolute stands beside the configuration file; `~/` is the home directory.
     #[schemars(extend("uniqueItems" = true))]
     pub rosters: Vec<PathBuf>,
+    /// Retained MCP sessions that are shown among the agents.
+    pub retained: Vec<Retained>,
     /// Kinds of agents beside the built-in ones; one with a built-in kind's name replaces it.
     #[serde(rename = "kind")]
     #[schemars(extend("x-unique" = "name"))]

@@ -4,7 +4,7 @@ pub mod server;
 pub mod stand_in;
 
 use crate::names::{AgentName, BadName, SessionId};
-use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Said};
+use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Said, Written};
 use stand_in::{Behaviour, StandIn};
 use std::path::Path;
 
@@ -79,7 +79,7 @@ impl Demo {
             Ok(DeclaredAgent {
                 name: AgentName::parse(part.name)?,
                 specialization: Some(part.specialization.to_owned()),
-                process: Locator::Pid { pid: stand_in.pid(), start: None },
+                process: Locator::Pid { pid: stand_in.pid(), start: None, written: Written::default() },
                 declared_at_ms: None,
                 run: None,
                 said: Said::default(),
@@ -87,15 +87,11 @@ impl Demo {
         };
         let agents = PARTS.iter().zip(&self.stand_ins).map(agent).collect::<Result<_, _>>()?;
         let session = DeclaredSession {
-            id: SessionId::parse(SESSION)?,
             name: Some("Demonstration".to_owned()),
-            root_path: None,
-            owner: None,
-            declared_at_ms: None,
             agents,
-            elsewhere: None,
+            ..DeclaredSession::new(SessionId::parse(SESSION)?)
         };
-        Ok(Given::new("demo", Roster { sessions: vec![session], written_at_ms: None }))
+        Ok(Given::new("demo", Roster { sessions: vec![session] }))
     }
 }
 

@@ -4,9 +4,10 @@ use super::auth::{admitted, meant_for_us, not_permitted};
 use super::bodies;
 use super::connection::Connections;
 use super::cors;
-use super::doors::{At, Doors};
+use super::doors::Doors;
 use super::oauth::{self, OAuth};
 use super::problem::Problem;
+use super::refused::Refused;
 use super::rest;
 use super::traffic::{Traffic, counted};
 use crate::auth::{Admitted, Gate, Principal};
@@ -29,6 +30,7 @@ pub(super) struct App {
     pub gate: Gate,
     pub endpoint: Endpoint,
     pub traffic: Traffic,
+    pub refused: Refused,
     pub connections: Arc<Connections>,
     /// When the program has started, Unix seconds, once somebody has asked for it: the clock may be set meanwhile.
     pub started: OnceLock<f64>,
@@ -48,11 +50,13 @@ impl App {
     ) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let hosts = own.into_iter().chain(doors.hosts.iter().map(|host| host.to_ascii_lowercase()));
+        let refused = Refused::noted_by(endpoint.service());
         Self {
             service: Arc::clone(endpoint.service()),
             endpoint,
             gate,
             traffic: Traffic::default(),
+            refused,
             connections,
             started: OnceLock::new(),
             oauth: oauth.map(Arc::new),
@@ -62,10 +66,10 @@ impl App {
     }
 
     /// Whether a request for this host, which has come in at this address, is for this server, whatever its port.
-    pub fn is_ours(&self, host: &str, at: At) -> bool {
+    pub fn is_ours(&self, host: &str, at: Option<IpAddr>) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let address = host.parse::<IpAddr>().ok();
-        self.hosts.contains(&host) || (address.is_some() && address == at.0)
+        self.hosts.contains(&host) || (address.is_some() && address == at)
     }
 
     /// Whether clients can find out who gives access.

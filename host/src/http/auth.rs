@@ -3,17 +3,16 @@
 
 use super::app::{App, problem};
 use super::cors::{self, is_preflight, preflight};
-use super::doors::At;
+use super::doors::Came;
 use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
 use super::rest::ROUTES;
-use super::scheme::Scheme;
-use super::traffic::route;
+use super::traffic::{Holder, route};
 use crate::auth::oauth::Issuer;
 use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
 use crate::mcp::Tool;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -23,8 +22,13 @@ use std::time::Duration;
 
 /// Lets requests in that are meant for this server and come from no web page. A page that has made its name stand for this
 /// machine's address is still called by that name.
-pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let issuer = match reached(&app, &request) {
+pub(super) async fn meant_for_us(
+    State(app): State<Arc<App>>,
+    Extension(came): Extension<Came>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let issuer = match reached(&app, came, &request) {
         Ok(issuer) => issuer,
         Err(problem) => return problem.into_response(),
     };
@@ -41,7 +45,7 @@ pub(super) async fn meant_for_us(State(app): State<Arc<App>>, mut request: Reque
 }
 
 /// By which origin a request reaches this server, if it may.
-fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
+fn reached(app: &App, came: Came, request: &Request) -> Result<Issuer, Problem> {
     let bad = |why: &str| Problem::new(StatusCode::BAD_REQUEST, why).because("host");
     let refused = |why: &str| Problem::new(StatusCode::FORBIDDEN, why);
     let host = one(request.headers(), header::HOST).and_then(|host| host.parse::<Authority>().ok());
@@ -50,12 +54,10 @@ fn reached(app: &App, request: &Request) -> Result<Issuer, Problem> {
     if [&host, meant].iter().any(|named| named.as_str().contains('@')) {
         return Err(bad("a Host has no user"));
     }
-    let at = request.extensions().get::<At>().copied().unwrap_or_default();
-    if !app.is_ours(host.host(), at) || !app.is_ours(meant.host(), at) {
+    if !app.is_ours(host.host(), came.at) || !app.is_ours(meant.host(), came.at) {
         return Err(refused("this server is not reached by this Host; see --allow-host").because("host"));
     }
-    let scheme = request.extensions().get::<Scheme>().copied().unwrap_or(Scheme::Http);
-    let issuer = origin(meant, scheme).ok_or_else(|| bad("the Host is none of a URI"))?;
+    let issuer = origin(meant, came.scheme).ok_or_else(|| bad("the Host is none of a URI"))?;
     // The page that asks for consent is this server's own, and nobody else sends its form.
     let may = |origin: &str| match request.uri().path() {
         AUTHORIZE => origin == issuer.as_str(),
@@ -91,7 +93,7 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
     if let Err(refusal) = app.endpoint.count(&admitted) {
         return problem(&admitted.principal, &refusal).into_response();
     }
-    let ended = admitted.ended.clone();
+    let (ended, user) = (admitted.ended.clone(), admitted.principal.user_id.clone());
     request.extensions_mut().insert(admitted);
     // What may itself be what ends the grant is told so.
     let may_be_cut = request.method() != Method::DELETE;
@@ -101,6 +103,9 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
         () = ended.cancelled(), if may_be_cut => refusal(Denied::Revoked, &needed).into_response(),
         response = next.run(request) => response,
     };
+    if response.status() == StatusCode::FORBIDDEN {
+        response.extensions_mut().insert(Holder(user));
+    }
     // It is for this token's holder alone.
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
@@ -149,8 +154,8 @@ fn refusal(denied: Denied, needed: &Scopes) -> Problem {
         Denied::Unavailable(_) => "cannot_tell",
     };
     let mut challenge = match &denied {
-        Denied::Unavailable(why) => {
-            tracing::error!("whether tokens hold cannot be told: {why}");
+        // The gate has said why, once for all that are sent away.
+        Denied::Unavailable(_) => {
             let detail = "whether the token holds cannot be told now; the server's log says why";
             return Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
                 .again_after(Duration::from_secs(1))

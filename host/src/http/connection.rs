@@ -1,6 +1,6 @@
 //! Connections: how many, how long each may take, and their end.
 
-use super::doors::At;
+use super::doors::Came;
 use super::patient::Patient;
 use super::workers::Team;
 use crate::figures::Count;
@@ -80,7 +80,7 @@ impl Connections {
 /// many is closed at once: who does not get through a handshake has a place, too.
 pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     opening: impl Future<Output = io::Result<S>> + Send + 'static,
-    at: At,
+    came: Came,
     app: Router,
     connections: &Arc<Connections>,
 ) {
@@ -96,7 +96,7 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             () = ending.cancelled() => return,
         };
         match opened {
-            Ok(stream) => answer(stream, at, app, ending).await,
+            Ok(stream) => answer(stream, came, app, ending).await,
             Err(error) => tracing::debug!("a connection was not opened: {error}"),
         }
     });
@@ -113,14 +113,14 @@ pub(super) fn patient<S>(stream: S) -> Patient<S> {
 }
 
 /// Answers requests until there are no more.
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, at: At, app: Router, ending: CancellationToken) {
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, came: Came, app: Router, ending: CancellationToken) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(NEXT).max_header_size(MAX_HEAD).max_buf_size(MAX_WAITING);
     let (asked, app) = (CancellationToken::new(), TowerToHyperService::new(app));
     let first = asked.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         first.cancel();
-        request.extensions_mut().insert(at);
+        request.extensions_mut().insert(came);
         app.call(request)
     });
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));

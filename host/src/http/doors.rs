@@ -1,10 +1,11 @@
 //! What is listened on: addresses and sockets, and who may be meant by a request that comes there.
 
 use super::connection::{Connections, plain, serve};
+use super::peers::Peer;
 use super::scheme::Scheme;
 use super::tls::{Files, Tls, TlsError};
 use crate::clock::Clock;
-use axum::{Extension, Router};
+use axum::Router;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -148,7 +149,6 @@ async fn open_socket(_: &Path) -> io::Result<Listener> {
 
 /// Takes in whoever comes, until the server is to end.
 pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Connections>) {
-    let app = app.layer(Extension(listener.scheme()));
     loop {
         let came = tokio::select! {
             () = connections.ending() => return,
@@ -164,46 +164,43 @@ pub(super) async fn accept(listener: Listener, app: Router, connections: Arc<Con
 
 async fn come(listener: &Listener, app: &Router, connections: &Arc<Connections>) -> io::Result<()> {
     match listener {
-        Listener::Tcp(listener, _) => {
-            let (came, at) = next(listener).await?;
-            serve(plain(|| TcpStream::from_std(came)), at, app.clone(), connections);
+        Listener::Tcp(listener, scheme) => {
+            let (stream, came) = next(listener, *scheme).await?;
+            serve(plain(|| TcpStream::from_std(stream)), came, app.clone(), connections);
         }
         Listener::Tls(listener, tls) => {
-            let (came, at) = next(listener).await?;
-            serve(tls.shake_hands(came), at, app.clone(), connections);
+            let (stream, came) = next(listener, Scheme::Https).await?;
+            serve(tls.shake_hands(stream), came, app.clone(), connections);
         }
         #[cfg(unix)]
         Listener::Unix(listener, _) => {
-            let came = listener.accept().await?.0.into_std()?;
-            serve(plain(|| UnixStream::from_std(came)), At::default(), app.clone(), connections);
+            let stream = listener.accept().await?.0.into_std()?;
+            let came = Came { scheme: Scheme::Http, at: None, peer: Peer::Local };
+            serve(plain(|| UnixStream::from_std(stream)), came, app.clone(), connections);
         }
     }
     Ok(())
 }
 
 /// The next who comes, for whichever thread is to see to it.
-async fn next(listener: &TcpListener) -> io::Result<(std::net::TcpStream, At)> {
-    let (stream, _) = listener.accept().await?;
+async fn next(listener: &TcpListener, scheme: Scheme) -> io::Result<(std::net::TcpStream, Came)> {
+    let (stream, peer) = listener.accept().await?;
     // Without it each small answer waits 40 ms for the client's word that it has the one before.
     stream.set_nodelay(true)?;
-    let at = At(Some(stream.local_addr()?.ip().to_canonical()));
-    Ok((stream.into_std()?, at))
+    let at = Some(stream.local_addr()?.ip().to_canonical());
+    Ok((stream.into_std()?, Came { scheme, at, peer: Peer::at(peer.ip()) }))
 }
 
-/// The address of this machine at which a connection has come in, as an extension of its requests. It may be named as `Host`:
-/// no page that another machine has sent can be called by it, as it could by a name.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct At(pub Option<IpAddr>);
-
-impl Listener {
-    fn scheme(&self) -> Scheme {
-        match self {
-            Self::Tcp(_, scheme) => *scheme,
-            Self::Tls(..) => Scheme::Https,
-            #[cfg(unix)]
-            Self::Unix(..) => Scheme::Http,
-        }
-    }
+/// Which way a connection has come, as an extension of its requests: there is none without it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Came {
+    /// What the addresses of the door begin with.
+    pub scheme: Scheme,
+    /// The address of this machine at which it has come in; `None`: a socket's file. It may be named as `Host`: no page that
+    /// another machine has sent can be called by it, as it could by a name.
+    pub at: Option<IpAddr>,
+    /// Whose it is.
+    pub peer: Peer,
 }
 
 impl fmt::Display for Listener {

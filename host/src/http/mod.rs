@@ -11,7 +11,9 @@ mod limits;
 mod oauth;
 mod origin;
 mod patient;
+mod peers;
 mod problem;
+mod refused;
 mod rest;
 mod scheme;
 mod tls;
@@ -75,11 +77,14 @@ pub async fn serve(endpoint: Endpoint, gate: Gate, doors: Doors, tell: Tell) -> 
     }
     tell_manager(Told::Ready(&format!("serves MCP and REST at {places}")));
     tokio::spawn(watchdog::keep(Arc::clone(&app.service)));
+    let refused = Arc::clone(&app);
+    tokio::spawn(async move { refused.refused.keep_summing_up().await });
     end.await;
     tell_manager(Told::Stopping);
     app.endpoint.drain();
     connections.drain(DRAIN).await;
     app.endpoint.end();
+    app.refused.sum_up();
     workers.end().await;
     Ok(())
 }

@@ -2,8 +2,7 @@
 
 use url::Host;
 
-/// What the addresses of a door begin with. It is an extension of each request that comes through it (`Extension<Scheme>`), so
-/// that whoever speaks of the server's own addresses need not know its doors; what a client says of it itself does not count.
+/// What the addresses of a door begin with. What a client says of it itself does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     /// Anybody on the way could read along.

@@ -5,8 +5,9 @@ use super::oauth;
 use super::problem::Refusal;
 use super::rest::ROUTES;
 use crate::figures::{Count, Each};
+use crate::store::audit::RefusedRequest;
 use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
@@ -27,12 +28,31 @@ const NONE: &str = "none";
 pub(super) async fn counted(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let route = route(request.uri().path());
     let method = method(request.method());
+    let agent = request.headers().get(header::USER_AGENT).cloned();
     let response = next.run(request).await;
-    app.traffic.requests.note((route, method, response.status().as_u16()), Count::add_one);
+    let status = response.status();
+    app.traffic.requests.note((route, method, status.as_u16()), Count::add_one);
     if let Some(Refusal(reason)) = response.extensions().get() {
         app.traffic.refusals.note(reason, Count::add_one);
+        // Others were let in, or may come again as they are.
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let principal = response.extensions().get().map(|Holder(user)| user.clone());
+            let client = client(agent.as_ref());
+            let request = || RefusedRequest { principal, client, method, route, status: status.as_u16() };
+            app.refused.came(reason, request);
+        }
     }
     response
+}
+
+/// The user whose token a request has shown that was refused all the same; it goes with the answer.
+#[derive(Debug, Clone)]
+pub(super) struct Holder(pub String);
+
+/// What a program calls itself.
+pub(super) fn client(agent: Option<&HeaderValue>) -> String {
+    let agent = agent.and_then(|agent| agent.to_str().ok());
+    agent.map_or_else(|| "unknown client".to_owned(), crate::text::clean)
 }
 
 /// The address as the table has it.

@@ -7,7 +7,7 @@ use crate::monitor::{self, Ended, Following, Monitor, Seen, Sight, Tick};
 use crate::query::{Queries, QueryError};
 use crate::report::{self, Mark, Rendered, View};
 use crate::setup::{Rosters, Setup, SetupError};
-use crate::store::audit::{Audit, AuditLine};
+use crate::store::audit::{Audit, AuditLine, RefusedLine};
 use crate::store::log::LogStats;
 use crate::upstream::Pool;
 use crate::waiting::Waiting;
@@ -92,6 +92,14 @@ impl Service {
     /// When nobody looks any more.
     pub async fn tick(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
         self.monitor.tick(sight).await
+    }
+
+    /// The same for one who asks whether or not anybody wants to know.
+    ///
+    /// # Errors
+    /// When nobody looks any more.
+    pub async fn glance(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
+        self.monitor.glance(sight).await
     }
 
     /// The latest tick that there is, however old it is.
@@ -182,6 +190,11 @@ impl Service {
     pub fn note(&self, line: AuditLine) {
         self.queries.note(&line);
         self.audit.record(line);
+    }
+
+    /// Notes what was refused. Never fails and never waits.
+    pub fn note_refused(&self, line: RefusedLine) {
+        self.audit.record_refused(line);
     }
 
     /// How queries fared so far.

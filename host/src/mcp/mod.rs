@@ -97,24 +97,50 @@ fn widen_pipe() {
 #[cfg(not(target_os = "linux"))]
 fn widen_pipe() {}
 
-/// Waits until a signal asks the program to end, so that what is still to be written is written. From this call on no signal
-/// ends it otherwise.
+/// Waits until a signal asks the program to end, so that what is still to be written is written. From this call on none of
+/// these signals ends it otherwise.
 #[cfg(unix)]
 pub(crate) fn asked_to_end() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
+    let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
+    if !is_hangup_to_be_ignored() {
+        kinds.push(SignalKind::hangup());
+    }
+    let signals: std::io::Result<Vec<_>> = kinds.into_iter().map(signal).collect();
     async move {
         match signals {
-            Ok((mut terminate, mut interrupt)) => tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            },
+            Ok(mut signals) => {
+                std::future::poll_fn(|cx| {
+                    let came = signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
+                    if came { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+                })
+                .await
+            }
             Err(error) => {
                 tracing::warn!(%error, "signals cannot be caught; SIGTERM ends the program at once");
                 std::future::pending::<()>().await;
             }
         }
     }
+}
+
+/// Whether SIGHUP is to be left alone: whoever has started this program by `nohup` wants it to outlive its terminal. Where that
+/// cannot be told, nothing is changed: then it either ends the program at once or is ignored.
+#[cfg(target_os = "linux")]
+fn is_hangup_to_be_ignored() -> bool {
+    match crate::run::ignored_signals() {
+        Ok(ignored) => ignored.contains(&(nix::sys::signal::Signal::SIGHUP as i32)),
+        Err(error) => {
+            tracing::warn!("whether SIGHUP was ignored from the start cannot be told: {error}");
+            true
+        }
+    }
+}
+
+/// There is nothing here that would tell it.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_hangup_to_be_ignored() -> bool {
+    true
 }
 
 /// Waits until Ctrl-C asks the program to end.

@@ -31,6 +31,7 @@ use census::Census;
 use facts::{Snapshot, SourceState};
 use processes::{ListError, Sampler};
 use records::Readers;
+use roster::retained::RetainedSource;
 use roster::{FileSource, Rosters, Source};
 use std::sync::Arc;
 
@@ -65,12 +66,18 @@ impl<T: ProcessTable> Observer<T> {
         readers: Readers,
     ) -> Result<Self, KindError> {
         let files = config.rosters.iter().map(|file| Box::new(FileSource::new(file.clone())) as Box<dyn Source>);
+        let (worktrees, machine) = (config.sessions.worktrees, table.machine());
+        let retained = config.retained.iter().map(|setting| {
+            let source = RetainedSource::new(setting.clone(), worktrees, machine.clone(), Arc::clone(&clock));
+            Box::new(source) as Box<dyn Source>
+        });
+        let rosters = Rosters::new(files.chain(rosters).chain(retained).collect());
         let kinds = Kinds::new(&config.kinds)?;
         Ok(Self {
             clock,
             table,
-            census: Census::new(kinds, config.sessions.worktrees, config.sampling.keep_ended.0),
-            rosters: Rosters::new(files.chain(rosters).collect()),
+            census: Census::new(kinds, worktrees, config.sampling.keep_ended.0),
+            rosters,
             sessions: Sessions::default(),
             readers,
             listed: None,

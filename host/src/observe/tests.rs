@@ -7,5 +7,6 @@ mod found;
 mod owners;
 #[cfg(target_os = "linux")]
 mod real;
+mod retained;
 mod runs;
 pub mod world;

@@ -31,6 +31,7 @@ pub mod witness;
 pub use backoff::Backoff;
 pub use order::Order;
 pub use prepare::{Wanted, order};
+pub use signals::ignored as ignored_signals;
 pub use supervisor::cannot_start;
 
 /// Gives this process a name: what is started through `/proc/self/exe` is called `exe` in lists of processes.

@@ -1,4 +1,4 @@
-//! The audit log: who asked for a status, when, and what came of it, in `audit.jsonl`.
+//! The audit log: who asked for what, when, and what came of it, and who was sent away, in `audit.jsonl`.
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +35,46 @@ pub struct AuditLine {
     pub agents: u32,
     /// How long it took.
     pub micros: Micros,
+}
+
+/// Requests that were refused before they asked for anything: one, or how many where there were too many to tell of each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedLine {
+    /// When it came, or until when these have come, as Unix time in milliseconds; written as RFC 3339 in UTC.
+    #[serde(rename = "time", serialize_with = "rfc3339")]
+    pub unix_ms: u64,
+    /// Which way they came.
+    pub transport: Transport,
+    /// Why, in a word of this program's.
+    pub refused: &'static str,
+    /// How many.
+    pub times: u64,
+    /// Which one.
+    #[serde(flatten)]
+    pub request: Option<RefusedRequest>,
+}
+
+/// One request that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedRequest {
+    /// Whom its token names; `None`: nobody, or nobody that can be told.
+    pub principal: Option<String>,
+    /// The program that asked, as it calls itself.
+    pub client: String,
+    /// How it was asked.
+    pub method: &'static str,
+    /// What it was sent to, as the table of addresses has it.
+    pub route: &'static str,
+    /// The status of the answer.
+    pub status: u16,
+}
+
+/// A line of the log.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Line {
+    Query(AuditLine),
+    Refused(RefusedLine),
 }
 
 /// Which way a query came.
@@ -84,7 +124,7 @@ pub struct Micros {
 
 /// The audit log of this process. Other processes may write to the same files.
 #[derive(Debug)]
-pub struct Audit(Log<AuditLine>);
+pub struct Audit(Log<Line>);
 
 impl Audit {
     /// Starts a log in `dir`, which is made with the first line. It never fails: what is wrong stands in [`Audit::stats`].
@@ -98,7 +138,16 @@ impl Audit {
             tame(text);
         }
         line.session.as_mut().map(tame);
-        self.0.record(line);
+        self.0.record(Line::Query(line));
+    }
+
+    /// Keeps a line on what was refused. It returns at once and cannot fail.
+    pub fn record_refused(&self, mut line: RefusedLine) {
+        if let Some(request) = &mut line.request {
+            tame(&mut request.client);
+            request.principal.as_mut().map(tame);
+        }
+        self.0.record(Line::Refused(line));
     }
 
     /// What became of the lines so far.

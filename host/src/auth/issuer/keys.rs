@@ -2,6 +2,7 @@
 
 use super::super::Reach;
 use super::super::remote::Getter;
+use super::super::trouble::Trouble;
 use super::discovery;
 use super::key::Key;
 use crate::clock::Clock;
@@ -11,9 +12,10 @@ use crate::names::https_url;
 use jsonwebtoken::Header;
 use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// The largest set of keys, bytes.
 const MAX_BYTES: usize = 256 << 10;
@@ -33,13 +35,16 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// How long nobody looks again where looking has failed.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// How long newer keys are waited for where there are some that are no longer fresh: as long as an issuer takes that is well.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// The keys of one issuer.
 pub(super) struct Keys {
     place: Place,
     getter: Getter,
     clock: Arc<dyn Clock>,
-    /// Locked by who looks for them, for whom all others wait.
-    state: Arc<Mutex<State>>,
+    state: Mutex<State>,
+    trouble: Trouble,
 }
 
 /// Where they are.
@@ -60,6 +65,17 @@ struct State {
     looked_at: Option<Duration>,
     /// Why that came to nothing.
     failure: Option<String>,
+    /// Who looks for them now, or did last.
+    look: Option<Look>,
+}
+
+/// Somebody looks for keys, and all others wait for that one.
+#[derive(Clone)]
+struct Look {
+    /// On the steady clock.
+    began: Duration,
+    /// Cancelled when it is over, whatever came of it.
+    over: CancellationToken,
 }
 
 /// Why there is no key for a token.
@@ -77,44 +93,94 @@ impl Keys {
             (None, Some(file)) => Place::File(file.clone()),
             (None, None) => Place::Metadata(configured.issuer.clone()),
         };
-        Self { place, getter: Getter::new(Reach::Anywhere, MAX_BYTES), clock, state: Arc::default() }
+        let trouble = Trouble::new(format!("the keys of {} cannot be had", place.name()), Arc::clone(&clock));
+        Self { place, getter: Getter::new(Reach::Anywhere, MAX_BYTES), clock, state: Mutex::default(), trouble }
     }
 
     /// The keys that a token with this header may be signed with: at least one. They are looked for where those that are
-    /// known are no longer fresh, or there is none among them.
-    pub async fn matching(self: Arc<Self>, header: &Header) -> Result<Vec<Arc<Key>>, NoKey> {
-        let mut state = Arc::clone(&self.state).lock_owned().await;
+    /// known are no longer fresh, or there is none among them; where there are some, that is not waited for for long.
+    pub async fn matching(self: &Arc<Self>, header: &Header) -> Result<Vec<Arc<Key>>, NoKey> {
         let now = self.clock.now().steady;
-        let found = state.matching(header, now);
-        if (found.is_empty() || !state.are_fresh(now)) && state.may_look(now) {
-            // Whoever asked may go away meanwhile: what was begun is ended, lest everybody begin it anew.
-            let looked = tokio::spawn(Arc::clone(&self).look(state)).await;
-            state = looked.map_err(|error| NoKey::CannotTell(error.to_string()))?;
+        let (known, are_fresh) = {
+            let state = self.state();
+            (state.matching(header, now), state.are_fresh(now))
+        };
+        match (known.is_empty(), are_fresh) {
+            (false, true) => return Ok(known),
+            (false, false) => {
+                if let Some(look) = self.look() {
+                    let left = PATIENCE.saturating_sub(now.saturating_sub(look.began));
+                    // Who is late is not waited for.
+                    let _ = timeout(left, look.over.cancelled()).await;
+                }
+            }
+            (true, _) => self.looked().await,
         }
+        let state = self.state();
         let found = state.matching(header, self.clock.now().steady);
-        match &state.failure {
-            _ if !found.is_empty() => Ok(found),
-            Some(why) => Err(NoKey::CannotTell(why.clone())),
-            None => Err(NoKey::Unknown),
+        if found.is_empty() { Err(state.no_key()) } else { Ok(found) }
+    }
+
+    /// The same for a token that does not say by which key it is signed, and is signed by none of those known: its issuer may
+    /// have a newer one.
+    pub async fn newer(self: &Arc<Self>, header: &Header) -> Result<Vec<Arc<Key>>, NoKey> {
+        self.looked().await;
+        let state = self.state();
+        match state.no_key() {
+            NoKey::Unknown => Ok(state.matching(header, self.clock.now().steady)),
+            cannot_tell => Err(cannot_tell),
         }
     }
 
-    async fn look(self: Arc<Self>, mut state: OwnedMutexGuard<State>) -> OwnedMutexGuard<State> {
-        let got = self.get().await;
+    /// Comes back when somebody has looked for them, if that may be.
+    async fn looked(self: &Arc<Self>) {
+        if let Some(look) = self.look() {
+            look.over.cancelled().await;
+        }
+    }
+
+    /// Has somebody look for them, unless somebody does already; `None`: it is too early to.
+    fn look(self: &Arc<Self>) -> Option<Look> {
+        let mut state = self.state();
+        if let Some(look) = state.look.as_ref().filter(|look| !look.over.is_cancelled()) {
+            return Some(look.clone());
+        }
+        let began = self.clock.now().steady;
+        if !state.may_look(began) {
+            return None;
+        }
+        let look = Look { began, over: CancellationToken::new() };
+        state.look = Some(look.clone());
+        let (keys, over) = (Arc::clone(self), look.over.clone().drop_guard());
+        // Whoever asked may go away meanwhile: what was begun is ended, lest everybody begin it anew.
+        tokio::spawn(async move {
+            let got = keys.get().await;
+            keys.learn(got);
+            drop(over);
+        });
+        Some(look)
+    }
+
+    fn learn(&self, got: Result<(Vec<Key>, Duration), String>) {
         let now = self.clock.now().steady;
+        let mut state = self.state();
         state.looked_at = Some(now);
         state.failure = match got {
             Ok((keys, fresh)) => {
+                self.trouble.works();
                 state.keys = keys.into_iter().map(Arc::new).collect();
                 state.came = Some((now, fresh));
                 None
             }
             Err(why) => {
-                tracing::warn!("the keys of {} cannot be had: {why}", self.place.name());
+                self.trouble.fails(&why);
                 Some(why)
             }
         };
-        state
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The keys as they are now, and for how long they are fresh.
@@ -150,6 +216,11 @@ impl State {
 
     fn are_fresh(&self, now: Duration) -> bool {
         self.came.is_some_and(|(at, fresh)| now < at + fresh)
+    }
+
+    /// Why there is none.
+    fn no_key(&self) -> NoKey {
+        self.failure.clone().map_or(NoKey::Unknown, NoKey::CannotTell)
     }
 
     fn may_look(&self, now: Duration) -> bool {

@@ -16,6 +16,7 @@ use claims::Claims;
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Header, TokenData, Validation, decode};
+use key::Key;
 use keys::{Keys, NoKey};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,6 +34,9 @@ const REMEMBERED: usize = 1024;
 
 /// For how long one is: a key may be withdrawn.
 const GOOD: Duration = Duration::from_secs(5 * 60);
+
+/// What is wrong with a token that none of the keys known has signed.
+const WRONG: &str = "its signature is wrong";
 
 /// What a token for access may call itself (RFC 9068, and what many say who do not heed it).
 const TYPES: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
@@ -159,20 +163,33 @@ impl Issuer {
         if !self.algorithms.contains(&header.alg) {
             return Err(Denied::Refused("its algorithm is not allowed"));
         }
-        let keys = Arc::clone(&self.keys).matching(header).await.map_err(|missing| match missing {
+        let missing = |missing| match missing {
             NoKey::Unknown => Denied::Refused("its key is none of its issuer's"),
             NoKey::CannotTell(why) => Denied::Unavailable(format!("the keys of {}: {why}", self.name)),
-        })?;
+        };
+        let keys = self.keys.matching(header).await.map_err(missing)?;
+        match self.signed_by(&keys, token, header) {
+            Err(WRONG) if header.kid.is_none() => {
+                let keys = self.keys.newer(header).await.map_err(missing)?;
+                self.signed_by(&keys, token, header)
+            }
+            tried => tried,
+        }
+        .map_err(Denied::Refused)
+    }
+
+    /// The claims of a token that one of these keys has signed, or why there are none.
+    fn signed_by(&self, keys: &[Arc<Key>], token: &str, header: &Header) -> Result<Claims, &'static str> {
         let mut validation = self.validation.clone();
         validation.algorithms = vec![header.alg];
-        let mut why = "its signature is wrong";
+        let mut why = WRONG;
         for key in keys {
             match decode(token, key.decoding(), &validation) {
                 Ok(data) => return Ok(data.claims),
                 Err(error) => why = fault(error.kind()),
             }
         }
-        Err(Denied::Refused(why))
+        Err(why)
     }
 
     /// Whose token it is, and what it permits.
@@ -210,7 +227,7 @@ impl Issuer {
 /// What is wrong with a token that a key of its issuer's was tried on.
 fn fault(kind: &ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::InvalidSignature => "its signature is wrong",
+        ErrorKind::InvalidSignature => WRONG,
         ErrorKind::InvalidAudience => "it is not for this server",
         ErrorKind::MissingRequiredClaim(claim) if claim == "aud" => "it does not say what it is for",
         _ => "it is none known here",

@@ -371,6 +371,53 @@ async fn while_the_issuer_is_away_nobody_is_called_a_liar() {
 }
 
 #[tokio::test]
+async fn an_issuer_that_hangs_keeps_nobody_whose_key_is_known() {
+    let door = Door::new();
+    door.admit(&door.token(json!({}))).await.unwrap();
+    door.clock.advance(Duration::from_secs(60 * 60));
+    door.issuer.hangs(true);
+    let late = |n: u64| door.token(json!({"iat": NOON + 3600, "exp": NOON + 9000, "jti": n.to_string()}));
+    let began = std::time::Instant::now();
+    door.admit(&late(0)).await.expect("its key is still good");
+    let first = began.elapsed();
+    assert!(first < Duration::from_secs(3), "{first:?}");
+    // The others do not wait for what is late already.
+    door.clock.advance(Duration::from_secs(1));
+    for n in 1..20 {
+        door.admit(&late(n)).await.unwrap();
+    }
+    assert!(began.elapsed() < first + Duration::from_secs(2), "{:?}", began.elapsed());
+    // A key that is not known is waited for, and comes.
+    let second = SigningKey::new("two", Algorithm::ES256);
+    door.issuer.publish(&[&second]);
+    let token = second.sign(&json!({
+        "iss": door.issuer.url(), "aud": "headcount", "sub": "bob", "client_id": "desk", "iat": NOON + 3600,
+        "exp": NOON + 9000, "scope": "status:read",
+    }));
+    let (admitted, ()) = tokio::join!(door.admit(&token), async { door.issuer.hangs(false) });
+    admitted.expect("it was only slow");
+}
+
+#[tokio::test]
+async fn a_token_that_names_no_key_may_be_signed_by_a_newer_one() {
+    let door = Door::new();
+    let second = SigningKey::new("two", Algorithm::ES256);
+    door.admit(&door.token(json!({}))).await.unwrap();
+    door.issuer.publish(&[&second]);
+    let mut header = second.header();
+    header.kid = None;
+    let token = second.sign_with(&header, &door.claims());
+    assert_eq!(door.refusal(&token).await, "its signature is wrong", "nobody looks again so soon");
+    door.clock.advance(Duration::from_secs(60));
+    door.admit(&token).await.expect("its issuer has a newer key");
+    door.clock.advance(Duration::from_secs(60));
+    door.issuer.answers(false);
+    let stranger = SigningKey::new("three", Algorithm::ES256);
+    let denied = door.admit(&stranger.sign_with(&header, &door.claims())).await.unwrap_err();
+    assert!(matches!(denied, Denied::Unavailable(_)), "there might be a still newer one: {denied}");
+}
+
+#[tokio::test]
 async fn metadata_and_keys_that_are_somebody_elses_are_none() {
     let door = Door::new();
     let (url, token) = (door.issuer.url(), door.token(json!({})));

@@ -93,13 +93,16 @@ fn only_the_default_file_may_be_missing() {
     let file = config.join("config.toml");
     fs::write(
         &file,
-        "rosters = ['a.toml', '~/b.toml', '/c.toml']\n[[policy]]\npath = 'builtin'\n[[policy]]\npath = 'p.wasm'",
+        "rosters = ['a.toml', '~/b.toml', '/c.toml']\n[[policy]]\npath = 'builtin'\n[[policy]]\npath = 'p.wasm'\n\
+         [[retained]]\ndir = '~/kept'\n[[retained]]\nscan = 'kept'",
     )
     .unwrap();
     let loaded = load(&environment(None), None, &[]).unwrap();
     assert_eq!(loaded.file.as_ref(), Some(&file));
     let rosters = [config.join("a.toml"), dir.path().join("b.toml"), "/c.toml".into()];
     assert_eq!(loaded.config.rosters, rosters);
+    let retained: Vec<_> = loaded.config.retained.iter().filter_map(|one| one.folder()).collect();
+    assert_eq!(retained, [dir.path().join("kept"), config.join("kept")]);
     let policies: Vec<_> = loaded.config.policies.into_iter().map(|policy| policy.path).collect();
     assert_eq!(policies, ["builtin".into(), config.join("p.wasm")]);
 

@@ -1,5 +1,7 @@
 //! The authorization endpoint: the page where the owner consents, and its form (RFC 6749, section 3.1).
 
+use super::super::doors::Came;
+use super::super::peers::Peer;
 use super::page::Page;
 use super::{AUTHORIZE, OAuth, form};
 use crate::auth::oauth::{
@@ -25,6 +27,7 @@ pub(super) fn router() -> Router<Arc<OAuth>> {
 async fn ask(
     State(oauth): State<Arc<OAuth>>,
     Extension(issuer): Extension<Issuer>,
+    Extension(came): Extension<Came>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
@@ -33,14 +36,14 @@ async fn ask(
         let error = OAuthError::new(ErrorCode::InvalidRequest, "this is a page to be opened in a window of its own");
         return Page::error(&error).into_response();
     }
-    match begin(oauth, issuer, query.unwrap_or_default()).await {
+    match begin(oauth, issuer, came.peer, query.unwrap_or_default()).await {
         Ok(response) => response,
         Err(refused) => refusal(refused, false),
     }
 }
 
-async fn begin(oauth: Arc<OAuth>, issuer: Issuer, query: String) -> Result<Response, Refused> {
-    oauth.requests.take().map_err(|_| too_many())?;
+async fn begin(oauth: Arc<OAuth>, issuer: Issuer, peer: Peer, query: String) -> Result<Response, Refused> {
+    oauth.requests.take(peer).map_err(|_| too_many())?;
     let params = Params::parse(query.as_bytes())?;
     let secure = is_secure(&issuer);
     let client = oauth.server.find_client(params.need("client_id")?).await?;
@@ -58,15 +61,20 @@ async fn begin(oauth: Arc<OAuth>, issuer: Issuer, query: String) -> Result<Respo
 }
 
 /// Takes the owner's answer.
-async fn answer(State(oauth): State<Arc<OAuth>>, Extension(issuer): Extension<Issuer>, request: Request) -> Response {
-    match decide(oauth, issuer, request).await {
+async fn answer(
+    State(oauth): State<Arc<OAuth>>,
+    Extension(issuer): Extension<Issuer>,
+    Extension(came): Extension<Came>,
+    request: Request,
+) -> Response {
+    match decide(oauth, issuer, came.peer, request).await {
         Ok(response) => response,
         Err(refused) => refusal(refused, true),
     }
 }
 
-async fn decide(oauth: Arc<OAuth>, issuer: Issuer, request: Request) -> Result<Response, Refused> {
-    oauth.tokens.take().map_err(|_| too_many())?;
+async fn decide(oauth: Arc<OAuth>, issuer: Issuer, peer: Peer, request: Request) -> Result<Response, Refused> {
+    oauth.tokens.take(peer).map_err(|_| too_many())?;
     let headers = request.headers().clone();
     let params = form(request).await?;
     let bad = |why| OAuthError::new(ErrorCode::InvalidRequest, why);

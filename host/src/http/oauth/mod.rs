@@ -9,8 +9,8 @@ mod token;
 
 pub(super) use metadata::METADATA;
 
+use super::peers::Peers;
 use super::problem::{Problem, after};
-use crate::auth::Bucket;
 use crate::auth::oauth::{AuthorizationServer, ErrorCode, OAuthError, Params, RequestRow};
 use crate::clock::Clock;
 use axum::Router;
@@ -45,9 +45,9 @@ pub(super) struct OAuth {
     server: AuthorizationServer,
     /// Tells the owner of a request that waits.
     tell: Box<dyn Fn(&RequestRow) + Send + Sync>,
-    requests: Bucket,
-    registrations: Bucket,
-    tokens: Bucket,
+    requests: Peers,
+    registrations: Peers,
+    tokens: Peers,
 }
 
 impl OAuth {
@@ -57,8 +57,8 @@ impl OAuth {
         clock: &Arc<dyn Clock>,
         tell: Box<dyn Fn(&RequestRow) + Send + Sync>,
     ) -> Self {
-        let bucket = |rate, size| Bucket::new(Arc::clone(clock), rate, size);
-        Self { server, tell, requests: bucket(1, 40), registrations: bucket(1, 40), tokens: bucket(200, 1000) }
+        let peers = |rate, size| Peers::new(clock, rate, size);
+        Self { server, tell, requests: peers(1.0, 40.0), registrations: peers(1.0, 40.0), tokens: peers(200.0, 1000.0) }
     }
 
     /// Runs `work`, which waits for the disk.

@@ -1,9 +1,10 @@
 //! The registration endpoint (RFC 7591). Anybody may register: what that gives is the right to ask the owner.
 
+use super::super::doors::Came;
 use super::{Failure, OAuth, REGISTER, body, is_of_type, json_response};
 use crate::auth::oauth::{ClientMetadata, ErrorCode, OAuthError};
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
@@ -14,8 +15,12 @@ pub(super) fn router() -> Router<Arc<OAuth>> {
     Router::new().route(REGISTER, post(register))
 }
 
-async fn register(State(oauth): State<Arc<OAuth>>, request: Request) -> Result<Response, Failure> {
-    oauth.registrations.take().map_err(Failure::TooMany)?;
+async fn register(
+    State(oauth): State<Arc<OAuth>>,
+    Extension(came): Extension<Came>,
+    request: Request,
+) -> Result<Response, Failure> {
+    oauth.registrations.take(came.peer).map_err(Failure::TooMany)?;
     let metadata = metadata(request).await?;
     let client = oauth.run(move |server| server.register(metadata)).await??;
     let mut body = json!({

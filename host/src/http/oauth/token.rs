@@ -1,5 +1,6 @@
 //! The token endpoint: codes and refresh tokens are redeemed here (RFC 6749, section 3.2).
 
+use super::super::doors::Came;
 use super::{Failure, OAuth, TOKEN, json_response, posted};
 use crate::auth::oauth::Issuer;
 use axum::Router;
@@ -17,9 +18,10 @@ pub(super) fn router() -> Router<Arc<OAuth>> {
 async fn token(
     State(oauth): State<Arc<OAuth>>,
     Extension(issuer): Extension<Issuer>,
+    Extension(came): Extension<Came>,
     request: Request,
 ) -> Result<Response, Failure> {
-    oauth.tokens.take().map_err(Failure::TooMany)?;
+    oauth.tokens.take(came.peer).map_err(Failure::TooMany)?;
     let params = posted(request).await?;
     let issued = oauth.run(move |server| server.token(&params, &issuer)).await??;
     let body = json!({

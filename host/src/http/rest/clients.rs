@@ -2,9 +2,10 @@
 
 use super::super::app::App;
 use super::sessions::Asking;
-use super::{Answer, Asked, Named, Problem, failed, unavailable};
+use super::{Answer, Asked, Named, Problem, unavailable};
 use crate::auth::Admitted;
 use crate::clients::{self, DEFAULT_LIMIT, ListError, MAX_LIMIT, State as Which};
+use crate::setup::Setup;
 use crate::store::audit::Outcome;
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -39,14 +40,11 @@ pub(super) async fn list(
     Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Answer {
-    let asking = Asking::begin(&app, &admitted, &headers, "list_clients");
     let asked = clients::Asked { state: wanted.state, limit: wanted.limit, cursor: wanted.cursor };
-    let read = move || {
-        let setup = app.service.setup();
-        clients::list(&setup.store, &setup.dirs.state, &*setup.clock, &admitted.principal.user_id, &asked)
-    };
-    let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
-    asking.note(found.as_ref().map_or_else(outcome, |_| Outcome::Ok), None, None, 0);
+    let read =
+        move |setup: &Setup, user: &str| clients::list(&setup.store, &setup.dirs.state, &*setup.clock, user, &asked);
+    let of = |found: &Result<_, _>| found.as_ref().map_or_else(outcome, |_| Outcome::Ok);
+    let found = Asking::begin(&app, &admitted, &headers, "list_clients").done(read, of).await?;
     found.map(|found| Json(found).into_response()).map_err(problem)
 }
 
@@ -56,14 +54,10 @@ pub(super) async fn one(
     Named(id): Named,
     headers: HeaderMap,
 ) -> Answer {
-    let asking = Asking::begin(&app, &admitted, &headers, "get_client");
-    let read = move || {
-        let setup = app.service.setup();
-        clients::one(&setup.store, &setup.dirs.state, &*setup.clock, &admitted.principal.user_id, &id)
-    };
-    let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
-    let of = |found: &Option<_>| if found.is_some() { Outcome::Ok } else { Outcome::NotFound };
-    asking.note(found.as_ref().map_or_else(outcome, of), None, None, 0);
+    let read = move |setup: &Setup, user: &str| clients::one(&setup.store, &setup.dirs.state, &*setup.clock, user, &id);
+    let is_there = |found: &Option<_>| if found.is_some() { Outcome::Ok } else { Outcome::NotFound };
+    let of = |found: &Result<_, _>| found.as_ref().map_or_else(outcome, is_there);
+    let found = Asking::begin(&app, &admitted, &headers, "get_client").done(read, of).await?;
     found.map_err(problem)?.map(|client| Json(client).into_response()).ok_or_else(|| Problem::not_found("client"))
 }
 

@@ -2,8 +2,9 @@
 
 use super::super::app::App;
 use super::sessions::Asking;
-use super::{Answer, Asked, Named, Problem, failed, flag, unavailable};
+use super::{Answer, Asked, Named, Problem, flag, unavailable};
 use crate::auth::{self, Admitted};
+use crate::setup::Setup;
 use crate::store::audit::Outcome;
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -28,13 +29,9 @@ pub(super) async fn list(
     Asked(wanted): Asked<Wanted>,
     headers: HeaderMap,
 ) -> Answer {
-    let asking = Asking::begin(&app, &admitted, &headers, "list_grants");
-    let read = move || {
-        let setup = app.service.setup();
-        auth::list(&setup.store, &*setup.clock, &admitted.principal.user_id, wanted.all)
-    };
-    let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
-    asking.note(if found.is_ok() { Outcome::Ok } else { Outcome::Failed }, None, None, 0);
+    let read = move |setup: &Setup, user: &str| auth::list(&setup.store, &*setup.clock, user, wanted.all);
+    let of = |found: &Result<_, _>| if found.is_ok() { Outcome::Ok } else { Outcome::Failed };
+    let found = Asking::begin(&app, &admitted, &headers, "list_grants").done(read, of).await?;
     found.map(|found| Json(found).into_response()).map_err(unavailable)
 }
 
@@ -44,19 +41,15 @@ pub(super) async fn revoke(
     Named(id): Named,
     headers: HeaderMap,
 ) -> Answer {
-    let asking = Asking::begin(&app, &admitted, &headers, "revoke_grant");
-    let write = move || {
-        let setup = app.service.setup();
-        auth::revoke(&setup.store, &*setup.clock, &admitted.principal.user_id, &id)
-    };
-    let revoked = tokio::task::spawn_blocking(write).await.map_err(failed)?;
-    let outcome = match &revoked {
+    let write = move |setup: &Setup, user: &str| auth::revoke(&setup.store, &*setup.clock, user, &id);
+    let of = |revoked: &Result<Option<_>, _>| match revoked {
         Ok(Some(_)) => Outcome::Ok,
         Ok(None) => Outcome::NotFound,
         Err(_) => Outcome::Failed,
     };
-    asking.note(outcome, None, None, 0);
-    revoked
+    Asking::begin(&app, &admitted, &headers, "revoke_grant")
+        .done(write, of)
+        .await?
         .map_err(unavailable)?
         .map(|_| StatusCode::NO_CONTENT.into_response())
         .ok_or_else(|| Problem::not_found("grant"))

@@ -6,8 +6,11 @@ mod families;
 mod text;
 
 use super::super::app::App;
+use super::sessions::Asking;
 use super::{Problem, failed};
 use crate::auth::Admitted;
+use crate::setup::Setup;
+use crate::store::audit::Outcome;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -31,8 +34,10 @@ pub(super) async fn scrape(
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
     let format = Format::wanted(accepted);
     // It reads the database, and what this process has open.
-    let write = move || text::written(families::all(&app), format);
-    let text = tokio::task::spawn_blocking(write).await.map_err(failed)?.map_err(failed)?;
+    let asking = Asking::begin(&app, &admitted, &headers, "GET /metrics");
+    let write = move |_: &Setup, _: &str| text::written(families::all(&app), format);
+    let of = |written: &Result<_, _>| if written.is_ok() { Outcome::Ok } else { Outcome::Failed };
+    let text = asking.done(write, of).await?.map_err(failed)?;
     let kind = HeaderValue::from_static(format.media_type());
     let vary = HeaderValue::from_static("accept");
     Ok(([(header::CONTENT_TYPE, kind), (header::VARY, vary)], text).into_response())

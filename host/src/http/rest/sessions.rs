@@ -1,11 +1,13 @@
 //! Sessions and their reports.
 
 use super::super::app::App;
+use super::super::traffic::client;
 use super::{Answer, Asked, Named, Problem, failed, flag, unavailable};
 use crate::auth::Admitted;
 use crate::monitor::{Sight, Tick};
 use crate::query::{self, QueryError, micros};
 use crate::report::{self, DEFAULT_LIMIT, Filter, Rendered, View, ViewError};
+use crate::setup::Setup;
 use crate::store::audit::{AuditLine, Outcome, Transport};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -72,17 +74,30 @@ pub(super) struct Asking {
 impl Asking {
     /// Somebody begins to ask for this.
     pub fn begin(app: &Arc<App>, admitted: &Admitted, headers: &HeaderMap, what: &'static str) -> Self {
-        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-        let client = agent.map_or_else(|| "unknown client".to_owned(), report::clean);
         let principal = &admitted.principal;
         Self {
             app: Arc::clone(app),
             user: principal.user_id.clone(),
             sight: Sight::granted(principal, &app.service.setup().config().access),
-            client,
+            client: client(headers.get(header::USER_AGENT)),
             what,
             began: app.service.steady(),
         }
+    }
+
+    /// Does `work` for whoever asks, as it waits for the disk, and notes what came of it, as `outcome` calls that.
+    ///
+    /// # Errors
+    /// When it has not come to its end.
+    pub async fn done<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Setup, &str) -> T + Send + 'static,
+        outcome: impl FnOnce(&T) -> Outcome,
+    ) -> Result<T, Problem> {
+        let (app, user) = (Arc::clone(&self.app), self.user.clone());
+        let done = tokio::task::spawn_blocking(move || work(app.service.setup(), &user)).await;
+        self.note(done.as_ref().map_or(Outcome::Failed, outcome), None, None, 0);
+        done.map_err(failed)
     }
 
     /// Notes what came of it.

@@ -1,6 +1,6 @@
 //! Which process a declared agent is: found once, then meant for good.
 
-use super::{Locator, Roster};
+use super::{Locator, Written};
 use crate::files::{Stamp, read_small_text};
 use crate::names::{AgentName, SessionId};
 use crate::observe::facts::ProcessState;
@@ -61,17 +61,10 @@ impl Bindings {
     }
 
     /// The process of one declared agent. `fresh` are the processes that run a program which no look before saw.
-    pub fn find(
-        &mut self,
-        key: Key,
-        locator: &Locator,
-        roster: &Roster,
-        table: &impl ProcessTable,
-        fresh: &[ProcessId],
-    ) -> Found {
+    pub fn find(&mut self, key: Key, locator: &Locator, table: &impl ProcessTable, fresh: &[ProcessId]) -> Found {
         let binding = match self.bound.remove(&key).filter(|known| known.locator == *locator) {
             Some(known) => known.again(table, fresh),
-            None => Binding::first(locator.clone(), roster, table),
+            None => Binding::first(locator.clone(), table),
         };
         let found = binding.found.clone();
         self.bound.insert(key, Binding { look: self.looks, ..binding });
@@ -80,10 +73,10 @@ impl Bindings {
 }
 
 impl Binding {
-    fn first(locator: Locator, roster: &Roster, table: &impl ProcessTable) -> Self {
+    fn first(locator: Locator, table: &impl ProcessTable) -> Self {
         let mut stamp = None;
         let found = match &locator {
-            Locator::Pid { pid, start } => by_pid(table, *pid, *start, roster.written_at_ms, "the roster"),
+            Locator::Pid { pid, start, written } => by_pid(table, *pid, *start, *written),
             Locator::PidFile(file) => {
                 let now = Stamp::of(file).ok();
                 match by_file(table, file, now) {
@@ -154,8 +147,8 @@ fn follow(found: &mut Found, table: &impl ProcessTable, file: &Path, stamp: Opti
     None
 }
 
-/// The process that has the pid now, unless it started after somebody wrote the pid down.
-fn by_pid(table: &impl ProcessTable, pid: u32, start: Option<u64>, written_at_ms: Option<u64>, writer: &str) -> Found {
+/// The process that has the pid now, unless it cannot be the one that was meant when the pid was written down.
+fn by_pid(table: &impl ProcessTable, pid: u32, start: Option<u64>, written: Written) -> Found {
     let Some(process) = table.get(pid) else {
         return match table.state_of(ProcessId { pid, start: start.unwrap_or_default() }) {
             Liveness::Unreadable => Found::Unreadable(format!("process {pid} may not be seen by this user")),
@@ -165,9 +158,16 @@ fn by_pid(table: &impl ProcessTable, pid: u32, start: Option<u64>, written_at_ms
     if start.is_some_and(|start| start != process.id.start) {
         return Found::Nothing(format!("process {pid} is another one: its start is {}", process.id.start));
     }
-    let is_younger = written_at_ms.is_some_and(|written| process.started_at_ms > written.saturating_add(DRIFT_MS));
+    let is_younger = written.at_ms.is_some_and(|written| process.started_at_ms > written.saturating_add(DRIFT_MS));
     if start.is_none() && is_younger {
-        return Found::Nothing(format!("process {pid} is another one: it started after {writer} was written"));
+        return Found::Nothing(format!("process {pid} is another one: it started after its pid was written down"));
+    }
+    let user = match &process.details {
+        Details::Read(program) => program.uid,
+        Details::Pending => None,
+    };
+    if written.uid.is_some_and(|writer| user.is_some_and(|user| user != writer)) {
+        return Found::Nothing(format!("process {pid} is another one: it is of another user"));
     }
     Found::Process(process.id, None)
 }
@@ -180,7 +180,8 @@ fn by_file(table: &impl ProcessTable, file: &Path, stamp: Option<Stamp>) -> Resu
     });
     let pid = read.and_then(|text| text.trim().parse().map_err(|_| "holds no pid".to_owned()));
     let pid = pid.map_err(|why| format!("pid file {}: {why}", file.display()))?;
-    Ok(by_pid(table, pid, None, stamp.and_then(|stamp| stamp.modified_ms()), "its pid file"))
+    let written = Written { at_ms: stamp.and_then(|stamp| stamp.modified_ms()), uid: None };
+    Ok(by_pid(table, pid, None, written))
 }
 
 /// The oldest process whose command line matches. This program itself is not meant: the pattern may stand in its own.

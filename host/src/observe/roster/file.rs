@@ -1,6 +1,6 @@
 //! Rosters in files.
 
-use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Said, Source};
+use super::{DeclaredAgent, DeclaredSession, Locator, Roster, Said, Source, Written};
 use crate::config::{Origins, Problem, Problems, check_toml};
 use crate::files::{Stamp, read_small_text};
 use crate::names::{AgentName, SessionId};
@@ -78,10 +78,9 @@ impl FileSource {
 
     fn read_file(&mut self, stamp: Stamp) -> io::Result<()> {
         let text = read_small_text(&self.file, MAX_FILE)?;
-        match declared(&text, &self.file) {
+        match declared(&text, &self.file, stamp.modified_ms()) {
             Ok(sessions) => {
-                let roster = Roster { sessions, written_at_ms: stamp.modified_ms() };
-                (self.roster, self.error) = (Arc::new(roster), None);
+                (self.roster, self.error) = (Arc::new(Roster { sessions }), None);
             }
             // What it said before still holds: an editor saves a file half-done, and no agent ends by that.
             Err(problems) => self.error = Some(problems.to_string()),
@@ -118,7 +117,7 @@ impl Source for FileSource {
 }
 
 /// The sessions that `text`, the content of `file`, declares.
-fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
+fn declared(text: &str, file: &Path, written_at_ms: Option<u64>) -> Result<Vec<DeclaredSession>, Problems> {
     let content = check_toml::<Content>(text, file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut problems = Vec::new();
@@ -127,7 +126,7 @@ fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
         let mut agents = Vec::new();
         for (nth, agent) in session.agents.into_iter().enumerate() {
             let key = format!("session[{at}].agent[{nth}]");
-            match locator(&agent, folder, &key, &content.origins) {
+            match locator(&agent, folder, written_at_ms, &key, &content.origins) {
                 Ok(process) => agents.push(DeclaredAgent {
                     run: None,
                     name: agent.name,
@@ -140,13 +139,10 @@ fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
             }
         }
         sessions.push(DeclaredSession {
-            id: session.id,
             name: session.name,
             root_path: session.root_path.map(|path| folder.join(path)),
-            owner: None,
-            declared_at_ms: None,
             agents,
-            elsewhere: None,
+            ..DeclaredSession::new(session.id)
         });
     }
     if problems.is_empty() { Ok(sessions) } else { Err(Problems(problems)) }
@@ -155,16 +151,26 @@ fn declared(text: &str, file: &Path) -> Result<Vec<DeclaredSession>, Problems> {
 /// What a roster's text declares, as text: the door for fuzzing.
 #[doc(hidden)]
 pub fn read_text(text: &str) -> String {
-    declared(text, Path::new("/roster.toml")).map_or_else(|problems| problems.to_string(), |said| format!("{said:?}"))
+    declared(text, Path::new("/roster.toml"), None)
+        .map_or_else(|problems| problems.to_string(), |said| format!("{said:?}"))
 }
 
 /// Which process an agent is, by the one key that says so.
-fn locator(agent: &Agent, folder: &Path, key: &str, origins: &Origins) -> Result<Locator, Problem> {
+fn locator(
+    agent: &Agent,
+    folder: &Path,
+    written_at_ms: Option<u64>,
+    key: &str,
+    origins: &Origins,
+) -> Result<Locator, Problem> {
     if agent.start.is_some() && agent.pid.is_none() {
         return Err(origins.problem(&format!("{key}.start"), "only has a meaning together with pid"));
     }
     match (agent.pid, &agent.pid_file, &agent.matching) {
-        (Some(pid), None, None) => Ok(Locator::Pid { pid, start: agent.start }),
+        (Some(pid), None, None) => {
+            let written = Written { at_ms: written_at_ms, ..Written::default() };
+            Ok(Locator::Pid { pid, start: agent.start, written })
+        }
         (None, Some(file), None) => Ok(Locator::PidFile(folder.join(file))),
         (None, None, Some(pattern)) => Regex::new(pattern)
             .map(Locator::Match)

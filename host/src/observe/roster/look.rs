@@ -5,10 +5,12 @@ use super::{DeclaredAgent, DeclaredSession, Elsewhere, Source};
 use crate::names::{AgentName, SessionId};
 use crate::observe::census::{Census, Known};
 use crate::observe::facts::{ProcessState, Run, SourceState};
+use crate::observe::ids;
 use crate::observe::processes::ProcessId;
 use crate::observe::runs;
 use crate::observe::table::ProcessTable;
 use std::collections::{HashMap, HashSet};
+use std::fs;
 
 /// All sources of declared agents.
 pub struct Rosters {
@@ -65,35 +67,42 @@ impl Rosters {
         let mut declared = Declared::default();
         let mut names: HashSet<(SessionId, AgentName)> = HashSet::new();
         let mut owners: HashMap<ProcessId, (SessionId, AgentName)> = HashMap::new();
-        for (number, source) in self.sources.iter_mut().enumerate() {
-            let (roster, error) = source.read();
+        let read = self.sources.iter_mut().map(|source| ((source.name(), source.confined_to()), source.read()));
+        let read: Vec<_> = read.collect();
+        for session in read.iter().flat_map(|(_, (roster, _))| &roster.sessions).filter(|session| !session.joins) {
+            declared.add_session(session);
+        }
+        for (number, ((name, confined_to), (roster, error))) in read.into_iter().enumerate() {
             let mut problems: Vec<String> = error.into_iter().collect();
             for session in &roster.sessions {
-                declared.add_session(session);
+                let id = if session.joins { declared.join(session, &me) } else { session.id.clone() };
                 for agent in &session.agents {
-                    if session.elsewhere.is_none() && !names.insert((session.id.clone(), agent.name.clone())) {
-                        problems.push(format!("session {}: {} is declared before", session.id, agent.name));
+                    if session.elsewhere.is_none() && !names.insert((id.clone(), agent.name.clone())) {
+                        problems.push(format!("session {id}: {} is declared before", agent.name));
                         continue;
                     }
                     let found = if listed {
                         let key = (number, session.id.clone(), agent.name.clone());
-                        self.bindings.find(key, &agent.process, &roster, table, census.fresh())
+                        self.bindings.find(key, &agent.process, table, census.fresh())
                     } else {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
-                    let mut place = Place::new(session, agent.clone(), found, table, census);
+                    let at = (id.clone(), session.elsewhere.clone());
+                    // The operator's rosters alone name no owner, and take up whose agents they like.
+                    let takes_all = session.owner.is_none();
+                    let mut place = Place::new(at, agent.clone(), found, takes_all, table, census);
                     let theirs = session.owner.as_deref().filter(|owner| *owner != me);
                     if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
-                        problems.push(format!("session {}: {} {why}", session.id, agent.name));
+                        problems.push(format!("session {id}: {} {why}", agent.name));
                     }
                     if let Some(why) = place.give_way(&mut owners) {
-                        problems.push(format!("session {}: {} {why}", session.id, agent.name));
+                        problems.push(format!("session {id}: {} {why}", agent.name));
                     }
                     declared.agents.push(place);
                 }
             }
             let error = (!problems.is_empty()).then(|| problems.join("\n"));
-            self.states.push(SourceState { name: source.name(), error, confined_to: source.confined_to() });
+            self.states.push(SourceState { name, error, confined_to });
         }
         declared
     }
@@ -111,6 +120,28 @@ impl Declared {
     pub fn tags(&self) -> HashMap<String, ProcessId> {
         let tag = |place: &Place| Some((place.agent.run.as_ref()?.tag.clone(), place.known.as_ref()?.id));
         self.agents.iter().filter_map(tag).collect()
+    }
+
+    /// The session that shows the agents of one that only `joins`, which is made where there is none. Agents are shown to their
+    /// own user alone, as those are that are found; `me` is the user of what nobody says an owner of.
+    fn join(&mut self, new: &DeclaredSession, me: &str) -> SessionId {
+        let owner = new.owner.as_deref().unwrap_or(me);
+        let is_open = |session: &DeclaredSession| session.owner.as_deref().is_none_or(|its| its == owner);
+        let is_there = |session: &&DeclaredSession| {
+            let root = session.root_path.as_ref().filter(|_| new.root_path.is_some() && is_open(session));
+            root.map(|root| fs::canonicalize(root).unwrap_or_else(|_| root.clone()))
+                .is_some_and(|root| new.root_path == Some(root))
+        };
+        let here = || self.sessions.iter().filter(|session| session.elsewhere.is_none());
+        let mut there = here().filter(is_there);
+        if let Some(only) = there.next().filter(|_| there.next().is_none()) {
+            return only.id.clone();
+        }
+        let of_id = |id: &str| here().find(|session| session.id.as_str() == id);
+        let free = ids::free(new.id.as_str(), owner, |id| of_id(id).is_none_or(is_open));
+        let id = SessionId::parse(&free).unwrap_or_else(|_| new.id.clone());
+        self.add_session(&DeclaredSession { id: id.clone(), ..new.clone() });
+        id
     }
 
     /// Takes up a session, or what the first source left unsaid about it. Whose it is says the first, and nobody else says
@@ -131,20 +162,20 @@ impl Declared {
 
 impl Place {
     fn new(
-        session: &DeclaredSession,
+        (session, elsewhere): (SessionId, Option<Elsewhere>),
         agent: DeclaredAgent,
         found: Found,
+        takes_all: bool,
         table: &impl ProcessTable,
         census: &mut Census,
     ) -> Self {
         let (known, state, note) = match found {
-            Found::Process(id, note) => (Some(census.declare(id, table).clone()), ProcessState::Gone, note),
+            Found::Process(id, note) => (Some(census.declare(id, takes_all, table).clone()), ProcessState::Gone, note),
             Found::Unreadable(why) => (None, ProcessState::Unreadable, Some(why)),
             Found::NotSeen(why) => (None, ProcessState::NotLocal, Some(why)),
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),
         };
         let run = agent.run.as_ref().map(|record| runs::recorded(record, table));
-        let (session, elsewhere) = (session.id.clone(), session.elsewhere.clone());
         Self { session, elsewhere, agent, known, state, note, run }
     }
 

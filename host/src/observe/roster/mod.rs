@@ -31,8 +31,6 @@ use std::sync::Arc;
 pub struct Roster {
     /// The declared sessions.
     pub sessions: Vec<DeclaredSession>,
-    /// When it was written, Unix milliseconds: a process that started well after cannot be meant by it.
-    pub written_at_ms: Option<u64>,
 }
 
 /// A declared session. Several sources may declare agents of one session; the first that says something about the
@@ -49,6 +47,9 @@ pub struct DeclaredSession {
     pub owner: Option<String>,
     /// When, Unix milliseconds.
     pub declared_at_ms: Option<u64>,
+    /// Whether it only says where its agents belong: to what others declare for this id or, where `root_path` says more, for
+    /// that folder; to a session of their own where nobody does, or it is another user's.
+    pub joins: bool,
     /// Its agents.
     pub agents: Vec<DeclaredAgent>,
     /// Where it is, if not here. Then it takes up nobody but those that are declared in it, and nobody's id.
@@ -113,6 +114,8 @@ pub enum Locator {
         pid: u32,
         /// The raw start token that the process must have, where it is known.
         start: Option<u64>,
+        /// Who wrote it down, and when.
+        written: Written,
     },
     /// By the pid that a file holds, read again whenever the file changes.
     PidFile(PathBuf),
@@ -129,10 +132,22 @@ pub enum Locator {
     },
 }
 
+/// What is known of how a pid came to be written down; by it another process is told that has the pid by now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
+    /// When, Unix milliseconds: a process that started well after cannot be meant.
+    pub at_ms: Option<u64>,
+    /// By which user, where only that user's processes can be meant.
+    pub uid: Option<u32>,
+}
+
+/// A pid means the same process however often it is written down.
 impl PartialEq for Locator {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Pid { pid, start }, Self::Pid { pid: other, start: begun }) => pid == other && start == begun,
+            (Self::Pid { pid, start, .. }, Self::Pid { pid: other, start: begun, .. }) => {
+                pid == other && start == begun
+            }
             (Self::PidFile(file), Self::PidFile(other)) => file == other,
             (Self::Match(regex), Self::Match(other)) => regex.as_str() == other.as_str(),
             (Self::Exactly { machine, id }, Self::Exactly { machine: other, id: its }) => machine == other && id == its,
@@ -145,7 +160,16 @@ impl PartialEq for Locator {
 impl DeclaredSession {
     /// A session of this id without agents, about which nothing else is said.
     pub fn new(id: SessionId) -> Self {
-        Self { id, name: None, root_path: None, owner: None, declared_at_ms: None, agents: Vec::new(), elsewhere: None }
+        Self {
+            id,
+            name: None,
+            root_path: None,
+            owner: None,
+            declared_at_ms: None,
+            joins: false,
+            agents: Vec::new(),
+            elsewhere: None,
+        }
     }
 }
 

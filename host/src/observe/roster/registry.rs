@@ -68,7 +68,7 @@ fn roster(registrations: &[Registration], runs: &[RunRecord]) -> Roster {
         }
         session.agents.push(agent(registration, runs));
     }
-    Roster { sessions, written_at_ms: None }
+    Roster { sessions }
 }
 
 fn agent(registration: &Registration, runs: &[RunRecord]) -> DeclaredAgent {

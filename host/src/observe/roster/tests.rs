@@ -42,13 +42,13 @@ fn a_roster_file_declares_sessions_and_agents() {
         "#,
     );
     assert_eq!(error, None);
-    assert!(roster.written_at_ms.is_some());
     let [shop, empty] = roster.sessions.as_slice() else { panic!("{roster:?}") };
     assert_eq!((shop.id.as_str(), shop.name.as_deref()), ("shop", Some("Shop rewrite")));
     assert_eq!(shop.root_path.as_deref(), Some(std::path::Path::new("/srv/shop")));
     assert_eq!(empty.agents, []);
     let [backend, tests, docs] = shop.agents.as_slice() else { panic!("{shop:?}") };
-    assert_eq!(backend.process, Locator::Pid { pid: 4242, start: Some(99) });
+    assert_eq!(backend.process, Locator::Pid { pid: 4242, start: Some(99), written: Written::default() });
+    assert!(matches!(backend.process, Locator::Pid { written: Written { at_ms: Some(_), uid: None }, .. }));
     assert_eq!(backend.specialization.as_deref(), Some("backend"));
     assert_eq!(tests.process, Locator::Match(Regex::new("pytest .*shop").unwrap()));
     assert!(matches!(&docs.process, Locator::PidFile(file) if file.is_absolute() && file.ends_with("docs.pid")));

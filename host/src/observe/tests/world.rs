@@ -6,7 +6,7 @@ use crate::names::{AgentName, SessionId};
 use crate::observe::facts::{Agent, Metrics, ProcessState, Snapshot};
 use crate::observe::processes::{Details, ListError, Liveness, Machine, Process, ProcessId, Program, Reading};
 use crate::observe::records::Readers;
-use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Said, Source};
+use crate::observe::roster::{DeclaredAgent, DeclaredSession, Given, Locator, Roster, Said, Source, Written};
 use crate::observe::{Observer, ProcessTable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -240,10 +240,10 @@ pub fn session(id: &str, agents: Vec<DeclaredAgent>) -> DeclaredSession {
 
 /// A source that declares these sessions.
 pub fn roster(name: &str, sessions: Vec<DeclaredSession>) -> Box<dyn Source> {
-    Box::new(Given::new(name, Roster { sessions, written_at_ms: None }))
+    Box::new(Given::new(name, Roster { sessions }))
 }
 
 /// The process with this pid, whichever it is at the first look.
 pub fn pid(pid: u32) -> Locator {
-    Locator::Pid { pid, start: None }
+    Locator::Pid { pid, start: None, written: Written::default() }
 }

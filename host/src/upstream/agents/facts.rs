@@ -37,7 +37,7 @@ pub fn roster(taker: &Taker, listing: &Listing, heard: Moment, now: Moment) -> R
     });
     let sessions = sessions.collect();
     *before = first;
-    Roster { sessions, written_at_ms: None }
+    Roster { sessions }
 }
 
 fn declared_session(taker: &Taker, told: &ToldSession, agents: Vec<DeclaredAgent>) -> DeclaredSession {
