@@ -4,9 +4,9 @@
 
 use crate::config::make_private;
 use crate::files::read_small;
+use crate::text::hex;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -235,10 +235,7 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 /// SHA-256 in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(bytes))
 }
 
 /// Whoever can write to the folder can write seals too.
