@@ -41,8 +41,8 @@ pub fn targets() -> impl Iterator<Item = Target> {
     let target = |kind: fn(Read) -> Kind| move |&(name, read)| Target { name, kind: kind(read) };
     let records = RECORDS.iter().map(target(Kind::Record));
     let texts = SYSTEM.iter().chain(TEXTS).map(target(Kind::Text));
-    let scripts: [(_, fn(&[u8])); 2] = [("bridge-folder", bridge::run), ("tail", tail::run)];
-    let scripts = scripts.map(|(name, run)| Target { name, kind: Kind::Script(run) });
+    let script = |name, run: fn(&[u8])| Target { name, kind: Kind::Script(run) };
+    let scripts = [script("bridge-folder", bridge::run), script("tail", tail::run)];
     records.chain(texts).chain(scripts)
 }
 

@@ -239,6 +239,7 @@ impl SessionManager for Sessions {
             self.end(&id, EndReason::Closed);
             return Err(SessionError::Closed);
         }
+        self.memory.note_use(vec![(id, Duration::ZERO)]).await;
         Ok(restored)
     }
 
