@@ -4,7 +4,7 @@ mod fingerprint;
 
 pub use fingerprint::{Identity, Instance};
 
-use crate::text::clean;
+use crate::text::{clean, hex};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -130,7 +130,7 @@ impl AgentName {
 
 /// The first six digits of the SHA-256 of `bytes`: what keeps ids apart that read alike.
 pub fn short_hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes)[..3])
 }
 
 /// An address that may be gone to for what must not be forged: `https`, or `http` within this machine, without a user name or

@@ -1,6 +1,6 @@
 //! Text that comes from agents is hostile: it may hold escape sequences, fake right-to-left order, or megabytes.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write as _};
 use std::time::Duration;
 
 /// The longest text that a report passes on, in characters.
@@ -57,6 +57,15 @@ impl Display for Wait {
     }
 }
 
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
 /// How a process ended, in words; `code` is its exit code, or minus the signal's number.
 pub fn ending(code: i32) -> String {
     if code < 0 { format!("signal {}", code.unsigned_abs()) } else { format!("exit code {code}") }
@@ -95,7 +104,7 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX, clean, lines};
+    use super::{MAX, clean, hex, lines};
     use proptest::prelude::*;
 
     #[test]
@@ -112,6 +121,11 @@ mod tests {
         assert_eq!(clean("\u{1b}[31"), "");
         assert_eq!(clean("\u{1b}"), "");
         assert_eq!(clean("a\u{1b}Mb"), "ab");
+    }
+
+    #[test]
+    fn bytes_have_two_digits_each() {
+        assert_eq!((hex(&[0, 0x0a, 0xff]), hex(&[])), ("000aff".to_owned(), String::new()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Retained MCP sessions, seen by their folders: a stand-in writes what the older program writes.
 
 use crate::mcp_client::{Client, MODERN};
-use crate::world::{PATIENCE, World, agent, descendants, ended, start_of, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, agent, descendants, ended, start_of, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -165,6 +165,26 @@ fn a_status_of_ours_is_of_that_very_process() {
     let (_, agent) = shown(&world);
     assert_eq!((&agent["activity"]["state"], &agent["status"]), (&json!("unknown"), &json!("UNKNOWN")));
     assert!(agent["activity"]["reason"].as_str().unwrap().contains("another pid namespace"), "{agent:#}");
+}
+
+#[test]
+fn a_bridge_is_seen_with_its_server_until_it_is_killed() {
+    let world = configured("[[retained]]\nscan = '~/kept'\nsession = 'shop'\n");
+    fs::create_dir(world.path("kept")).unwrap();
+    let dir = world.path("kept/status");
+    let mut command = world.command(&["bridge", "--session-dir", dir.to_str().unwrap(), "--", HEADCOUNT, "serve"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut bridge = Older { child, dir, below: Vec::new() };
+    until("it is ready", || bridge.dir.join("status.json").exists() && bridge.says("ready"));
+    bridge.below = descendants(bridge.pid());
+    let (_, agent) = shown(&world);
+    assert_eq!((&agent["activity"]["state"], &agent["process_id"]), (&json!("idle"), &json!(bridge.pid())));
+    assert!(agent["specialization"].as_str().unwrap().starts_with("headcount "), "{agent:#}");
+    assert!(agent["metrics"]["process_count"].as_u64().unwrap() >= 2, "its server is its own: {agent:#}");
+    bridge.send(Signal::SIGKILL);
+    bridge.child.wait().unwrap();
+    assert!(bridge.says("ready"));
+    assert_eq!(activity(&shown(&world).1)[1], "dead");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::names::{BadName, line};
 use crate::store::grants::Grant;
 use crate::store::{Store, StoreError, Whose};
-use crate::text::clean;
+use crate::text::{clean, hex};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ pub(super) fn new_id() -> Result<String, getrandom::Error> {
 pub(super) fn random_id(prefix: &str) -> Result<String, getrandom::Error> {
     let mut bytes = [0; 10];
     getrandom::fill(&mut bytes)?;
-    Ok(hexadecimal(prefix, &bytes))
+    Ok(prefix.to_owned() + &hex(&bytes))
 }
 
 /// The id of a grant that somebody else has given: of one that is named by just these words.
@@ -124,11 +124,7 @@ pub(super) fn id_of(words: &[&str]) -> String {
         digest.update((word.len() as u64).to_be_bytes());
         digest.update(word);
     }
-    hexadecimal(PREFIX, &digest.finalize()[..16])
-}
-
-fn hexadecimal(prefix: &str, bytes: &[u8]) -> String {
-    bytes.iter().fold(prefix.to_owned(), |id, byte| id + &format!("{byte:02x}"))
+    PREFIX.to_owned() + &hex(&digest.finalize()[..16])
 }
 
 /// The grants of those who are meant, the newest first: those that are alive, or `all`.

@@ -4,9 +4,9 @@
 
 use crate::config::make_private;
 use crate::files::read_small;
+use crate::text::hex;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const MODULES: &str = "modules";
 const LOCK: &str = "lock";
 /// Largest file of seals.
 const MAX_SEALS: u64 = 16 << 20;
-/// How the folders begin in which another process compiles; its parent's pid follows.
+/// How the folders begin in which another process compiles; whose they are follows.
 const WORKSHOP: &str = "new-";
 
 /// A folder of compiled policies.
@@ -89,7 +89,7 @@ impl SealedCache {
     /// # Errors
     /// When it cannot be made.
     pub fn workshop(&self) -> io::Result<TempDir> {
-        tempfile::Builder::new().prefix(&format!("{WORKSHOP}{}-", std::process::id())).tempdir_in(&self.folder)
+        folder_of_ours(&self.folder, WORKSHOP)
     }
 
     /// Takes in and seals what was compiled of a policy.
@@ -180,16 +180,29 @@ pub(super) fn opened(folder: &Path) -> wasmtime::Result<Cache> {
     Cache::new(config)
 }
 
-/// Removes the folders below `folder` whose names begin with `prefix` and the pid of a process that has ended.
+/// A folder in `folder` of which others see by its name whose it is.
+pub(super) fn folder_of_ours(folder: &Path, prefix: &str) -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(&format!("{prefix}{}-{}-", pid_namespace(), std::process::id())).tempdir_in(folder)
+}
+
+/// Removes those of the folders made by [`folder_of_ours`] whose process has ended. Only processes of the same pid namespace can be
+/// told to have: containers may share the place.
 pub(super) fn remove_abandoned(folder: &Path, prefix: &str) {
+    let prefix = format!("{prefix}{}-", pid_namespace());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.split('-').next());
+        let rest = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.split('-').next());
         if rest.and_then(|pid| pid.parse().ok()).is_some_and(has_ended) {
             // Somebody else may be faster, and another user's cannot be removed.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// The number of this process's pid namespace; empty where there is none.
+fn pid_namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
 #[cfg(unix)]
@@ -235,10 +248,7 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 /// SHA-256 in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(bytes))
 }
 
 /// Whoever can write to the folder can write seals too.
@@ -259,4 +269,23 @@ fn only_ours(folder: &Path) -> Result<(), String> {
 #[cfg(not(unix))]
 fn only_ours(_: &Path) -> Result<(), String> {
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_process_of_this_pid_namespace_has_left_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let ours = folder_of_ours(place.path(), WORKSHOP).unwrap();
+        // No pid is as high as this one.
+        let [left, theirs] =
+            [pid_namespace(), "1".to_owned()].map(|of| place.path().join(format!("{WORKSHOP}{of}-2000000000-x")));
+        for folder in [&left, &theirs] {
+            fs::create_dir(folder).unwrap();
+        }
+        remove_abandoned(place.path(), WORKSHOP);
+        assert_eq!((ours.path().exists(), left.exists(), theirs.exists()), (true, false, true));
+    }
 }

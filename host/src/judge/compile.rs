@@ -2,7 +2,7 @@
 //! most of a gigabyte. So it happens in a process of our own with limits on CPU time and memory, which leaves the machine
 //! code in the cache; this process then only fetches it from there.
 
-use super::cache::{SealedCache, digest, opened, remove_abandoned};
+use super::cache::{SealedCache, digest, folder_of_ours, opened, remove_abandoned};
 use super::code_size::code_size;
 use super::engine::{Layout, config};
 use super::outcome::{LoadError, Outcome};
@@ -143,7 +143,7 @@ fn key(engine: &Engine, bytes: &[u8]) -> String {
 fn exchange() -> io::Result<tempfile::TempDir> {
     let folder = temp_dir();
     remove_abandoned(&folder, EXCHANGE);
-    tempfile::Builder::new().prefix(&format!("{EXCHANGE}{}-", std::process::id())).tempdir_in(folder)
+    folder_of_ours(&folder, EXCHANGE)
 }
 
 /// What is said of a file that the compiler refuses.

@@ -5,6 +5,7 @@ use super::meaning::{self, Meaning, meaning};
 use super::open::Open;
 use crate::observe::facts::Claim;
 use crate::observe::processes::{Lineage, Machine, ProcessId};
+use crate::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -139,7 +140,7 @@ fn machine_name(machine: &Machine) -> String {
 
 /// So many bytes of a text's digest.
 fn digest(text: &str, bytes: usize) -> String {
-    Sha256::digest(text).iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text)[..bytes])
 }
 
 /// The nearest ancestor that is no shell and no script of a person's: agents run their hooks by those, and they live no longer

@@ -69,15 +69,17 @@ impl RetainedSource {
             (None, None) => (Vec::new(), Links::Refused),
         };
         let before = self.folders.len();
-        self.folders.retain(|path, _| paths.contains(path));
+        self.folders.retain(|path, _| paths.binary_search(path).is_ok());
         let mut anew = self.folders.len() != before;
         let me = self.owners.me();
         for path in paths {
             let folder = self.folders.entry(path.clone()).or_default();
             anew |= folder.look(&path, links, now_ms);
             // What is wrong in others' folders is theirs: whoever may make one would have a say in everybody's reports.
-            let is_ours = links == Links::Followed || folder.uid().is_some_and(|uid| self.owners.name(Some(uid)) == me);
-            problems.extend(folder.problem().filter(|_| is_ours).map(|why| format!("{}: {why}", path.display())));
+            let Some(why) = folder.problem() else { continue };
+            if links == Links::Followed || self.owners.name(folder.uid()) == me {
+                problems.push(format!("{}: {why}", path.display()));
+            }
         }
         let told = problems.len().min(MOST_TOLD);
         let others = problems.len() - told;

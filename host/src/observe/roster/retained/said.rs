@@ -103,11 +103,13 @@ fn evidence(seen: &Seen<'_>) -> Vec<Evidence> {
 
 /// `ready, 3 tools`.
 fn ready(status: &RetainedStatus) -> String {
-    match status.tools.as_deref().map(<[String]>::len) {
+    let ready = match status.tools.as_deref().map(<[String]>::len) {
         None => "ready".to_owned(),
         Some(1) => "ready, 1 tool".to_owned(),
         Some(n) => format!("ready, {n} tools"),
-    }
+    };
+    // The next request has it connect again: nobody is needed for that.
+    if status.connected == Some(false) { ready + "; not connected" } else { ready }
 }
 
 /// What a status says, as text: the door for fuzzing.

@@ -96,6 +96,8 @@ fn what_the_older_program_writes_is_understood() {
     let agent = stage.only();
     assert_eq!(told(&agent), [(Claim::Working, "calls read_cell")]);
     assert_eq!(agent.said.usage.unwrap().current_tool.as_deref(), Some("read_cell"));
+    stage.say("one", r#"{"state": "ready", "pid": 7, "connected": false, "tools": ["x"]}"#);
+    assert_eq!(told(&stage.only()), [(Claim::Idle, "ready, 1 tool; not connected")], "ours says so");
     stage.say("one", r#"{"state": "closed", "pid": 7}"#);
     assert_eq!(told(&stage.only()), [(Claim::Finished, "closed"); 2]);
     stage.say("one", r#"{"state": "failed", "pid": 7, "error": "startup_failed"}"#);
