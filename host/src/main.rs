@@ -3,6 +3,7 @@
 use headcount::cli::{ERROR, Invocation, USAGE, hook_event};
 use headcount::config::command_line;
 use headcount::hooks;
+use headcount::upstream::NEVER_LOGGED;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -25,7 +26,10 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
-    start_log(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off")));
+    start_log(match invocation.log_filter() {
+        Some(fixed) => EnvFilter::new(fixed),
+        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off")),
+    });
     match invocation.run() {
         Ok(code) => code,
         Err(error) => {
@@ -37,12 +41,12 @@ fn main() -> ExitCode {
 }
 
 /// Everything that is no result goes to stderr. rmcp tells session ids at INFO and vanished clients at ERROR: neither is wanted,
-/// unless it is asked for by name.
+/// unless it is asked for by name. Of its OAuth nothing is told ever: it has codes and answers with tokens in its log.
 fn start_log(mut filter: EnvFilter) {
-    if !filter.to_string().contains("rmcp")
-        && let Ok(none) = "rmcp=off".parse()
-    {
-        filter = filter.add_directive(none);
+    let named = filter.to_string().contains("rmcp");
+    let silent = ["rmcp=off", NEVER_LOGGED].into_iter().skip(usize::from(named));
+    for directive in silent.filter_map(|directive| directive.parse().ok()) {
+        filter = filter.add_directive(directive);
     }
     tracing_subscriber::fmt()
         .with_env_filter(filter)

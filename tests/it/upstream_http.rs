@@ -5,7 +5,7 @@ use crate::upstream::text;
 use crate::world::{PATIENCE, World};
 use headcount::clock::SystemClock;
 use headcount::config::Handshake;
-use headcount::upstream::{Address, Door, Failure, Outcome, Phase, Server, Session, TokenPlace};
+use headcount::upstream::{Address, Door, Failure, Header, Outcome, Phase, SecretPlace, Server, Session, TokenPlace};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -37,7 +37,7 @@ fn open(server: Server) -> Session {
 fn token_file(world: &World, name: &str, text: &str) -> (PathBuf, TokenPlace) {
     let file = world.write(name, format!("{text}\n"));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    (file.clone(), TokenPlace::File(file))
+    (file.clone(), TokenPlace::In(SecretPlace::File(file)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -242,6 +242,56 @@ async fn refusals_are_told_and_no_redirect_carries_the_token_away() {
     assert!(told.iter().all(|error| !format!("{error:?}").contains("s3cret")));
     assert_eq!(session.status().phase, Phase::Ready);
     session.close().await;
+}
+
+#[tokio::test]
+async fn headers_hold_secrets_that_are_read_for_each_connection_and_shown_to_nobody_else() {
+    let fake = Fake::start(called);
+    let world = World::new();
+    let (file, _) = token_file(&world, "key", "s3cret-1");
+    let mut server = server(fake.address, Handshake::Initialize, TokenPlace::Nowhere);
+    let Door::Http(address) = &mut server.door else { unreachable!() };
+    address.headers = vec![
+        ("x-team".parse().unwrap(), Header::Plain("shop".parse().unwrap())),
+        ("x-api-key".parse().unwrap(), Header::Secret(SecretPlace::File(file.clone()))),
+    ];
+    let shown = format!("{server:?}");
+    let session = open(server);
+    session.call_tool("write", None).await.unwrap();
+    session.close().await;
+    let heads = |from: usize| -> Vec<String> {
+        fake.heard.lock().unwrap()[from..].iter().map(|(_, head)| head.to_lowercase()).collect()
+    };
+    let first = heads(0);
+    assert!(
+        first.iter().all(|head| head.contains("x-api-key: s3cret-1") && head.contains("x-team: shop")),
+        "{first:?}"
+    );
+    assert!(!shown.contains("s3cret"));
+    let world = crate::upstream_login::client(
+        &format!("http://{}/mcp", fake.address),
+        "headers_env = { X-Api-Key = \"KEY\" }\nheaders_file = { Cookie = \"cookie\" }\nhandshake = \"initialize\"",
+    );
+    let cookie = world.write(".config/headcount/cookie", "a=s3cret-3\n");
+    fs::set_permissions(&cookie, fs::Permissions::from_mode(0o600)).unwrap();
+    let run = |args: &[&str], key: &str| {
+        let mut command = world.command(args);
+        command.envs([("KEY", key), ("RUST_LOG", "trace,rmcp=trace")]);
+        crate::world::finish(command)
+    };
+    let ran = run(&["upstream", "call", "far", "write"], "s3cret-2");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let second = heads(first.len());
+    let both = |head: &String| head.contains("x-api-key: s3cret-2") && head.contains("cookie: a=s3cret-3");
+    assert!(!second.is_empty() && second.iter().all(both), "{second:?}");
+    assert!(ran.stderr.contains("TRACE") && !format!("{ran:?}").contains("s3cret"), "{ran:#?}");
+    fs::set_permissions(&cookie, fs::Permissions::from_mode(0o604)).unwrap();
+    let ran = run(&["upstream", "call", "far", "write"], "s3cret-2");
+    assert!(ran.code == Some(2) && ran.stderr.contains("which holds the header cookie: chmod o="), "{ran:#?}");
+    let ran = run(&["upstream", "call", "far", "write"], "");
+    assert!(ran.stderr.contains("KEY, which is to hold the header x-api-key, is not set"), "{ran:#?}");
+    assert!(!run(&["config", "print", "--json"], "s3cret-2").stdout.contains("s3cret"));
+    assert_eq!(heads(first.len()).len(), second.len(), "nothing was sent without them");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `headcount upstream`: MCP servers that headcount is a client of.
 
+mod login;
+
 use super::interrupt::{INTERRUPTED, uninterrupted};
 use super::printer;
 use super::table::{header, plain};
@@ -60,6 +62,8 @@ pub enum Command {
         /// The resource
         uri: String,
     },
+    #[command(flatten)]
+    Login(login::Command),
 }
 
 #[derive(Debug, clap::Args)]
@@ -124,6 +128,7 @@ pub fn run(setup: &Setup, command: Command) -> anyhow::Result<ExitCode> {
                 call(setup, &server, &tool, arguments, timeout).await
             }
             Command::Read { server, uri } => read(setup, &server, &uri).await,
+            Command::Login(command) => login::run(setup, command).await,
         }
     })
 }
@@ -207,15 +212,18 @@ async fn read(setup: &Setup, server: &ServerArgs, uri: &str) -> anyhow::Result<E
 
 /// A session with the server of this name.
 fn open(setup: &Setup, name: &str) -> anyhow::Result<Session> {
+    let clock: Arc<dyn Clock> = Arc::clone(&setup.clock);
+    Ok(session(configured(setup, name)?, &clock)?)
+}
+
+/// What is configured of the server of this name.
+pub fn configured<'s>(setup: &'s Setup, name: &str) -> anyhow::Result<&'s Upstream> {
     let configured = &setup.config().upstreams;
-    let found: Option<&Upstream> = configured.iter().find(|upstream| upstream.name == name);
-    let found = found.ok_or_else(|| {
+    configured.iter().find(|upstream| upstream.name == name).ok_or_else(|| {
         let near = nearest(name, configured.iter().map(|upstream| upstream.name.as_str()));
         let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
         anyhow::anyhow!("no upstream server is called {}{hint}", clean(name))
-    })?;
-    let clock: Arc<dyn Clock> = Arc::clone(&setup.clock);
-    Ok(session(found, &clock)?)
+    })
 }
 
 /// Asks a server, and leaves nothing of the session behind; `None`: somebody has interrupted it.
@@ -256,21 +264,15 @@ fn said(result: &CallToolResult) -> anyhow::Result<String> {
 /// The servers, a line each.
 fn table(upstreams: &[UpstreamRow]) -> String {
     let mut table = plain();
-    table.set_header(header(&[
-        "NAME",
-        "STATE",
-        "SINCE",
-        "SERVER",
-        "PROTOCOL",
-        "TOOLS",
-        "AGENTS",
-        "CALLS",
-        "RECONNECTS",
-        "LAST ERROR",
-    ]));
+    let mut columns =
+        vec!["NAME", "STATE", "SINCE", "SERVER", "PROTOCOL", "TOOLS", "AGENTS", "CALLS", "RECONNECTS", "LAST ERROR"];
+    let has_logins = upstreams.iter().any(|upstream| upstream.login.is_some());
+    columns.extend(has_logins.then_some("LOGIN"));
+    table.set_header(header(&columns));
     for upstream in upstreams {
         let (about, agents) = (upstream.about.as_ref(), upstream.agents.as_ref());
-        table.add_row(vec![
+        let login = has_logins.then(|| Cell::new(upstream.login.as_ref().map(login::in_words).unwrap_or_default()));
+        let cells = [
             Cell::new(&upstream.name),
             Cell::new(word(&upstream.state)),
             Cell::new(&upstream.since),
@@ -281,7 +283,8 @@ fn table(upstreams: &[UpstreamRow]) -> String {
             Cell::new(upstream.calls),
             Cell::new(upstream.reconnects),
             Cell::new(upstream.trouble().unwrap_or_default()),
-        ]);
+        ];
+        table.add_row(cells.into_iter().chain(login).collect::<Vec<_>>());
     }
     table.to_string()
 }

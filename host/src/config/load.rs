@@ -8,7 +8,7 @@ use super::problem::{Origins, Problems};
 use super::retained::{self, Retained};
 use super::toml::{parse, typed};
 use super::types::Config;
-use super::upstreams;
+use super::upstreams::{self, Upstream};
 use crate::files::read_small_text;
 use schemars::{Schema, schema_for};
 use std::io;
@@ -107,10 +107,10 @@ fn find(environment: &Environment, file: Option<&Path>) -> Result<Option<(PathBu
 fn anchor(config: &mut Config, dir: &Path, home: Option<&Path>) {
     let files = config.policies.iter_mut().filter(|policy| !policy.is_builtin());
     let policies = files.map(|policy| &mut policy.path);
-    let tokens = config.upstreams.iter_mut().filter_map(|upstream| upstream.token_file.as_mut());
+    let secrets = config.upstreams.iter_mut().flat_map(Upstream::secret_files);
     let keys = config.auth.issuers.iter_mut().filter_map(Issuer::jwks_file);
     let retained = config.retained.iter_mut().filter_map(Retained::folder_mut);
-    for path in config.rosters.iter_mut().chain(policies).chain(tokens).chain(keys).chain(retained) {
+    for path in config.rosters.iter_mut().chain(policies).chain(secrets).chain(keys).chain(retained) {
         *path = match (path.strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),
             _ => dir.join(&path),

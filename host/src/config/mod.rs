@@ -7,8 +7,10 @@
 mod access;
 mod as_text;
 mod auth;
+mod bridge;
 mod check;
 mod environment;
+mod headers;
 mod layers;
 mod load;
 mod policies;
@@ -22,14 +24,17 @@ mod span;
 mod tests;
 mod toml;
 mod types;
+mod upstream_oauth;
 mod upstreams;
 mod words;
 
 pub use access::{Access, EVERYBODY};
 pub use auth::{Auth, Issuer, SigningAlgorithm};
+pub use bridge::{Bridge, ErrorPattern};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
 pub use environment::{Dirs, Environment, NoDirectory, STARTED_BY, command_line, make_private, temp_dir};
+pub use headers::{header, header_name};
 pub use layers::Flag;
 pub use load::{LoadError, Loaded, load, schema};
 pub use policies::{Limits, Mode, OnError, OwnLimits, Policy};
@@ -39,5 +44,6 @@ pub use size::{NoSize, Size};
 pub use span::Span;
 pub use toml::{Checked, check_toml};
 pub use types::{Audit, Config, Decisions, Kind, Sampling, Sessions, Worktrees};
-pub use upstreams::{AgentMap, AgentsFrom, Handshake, Join, Meaning, Upstream, header, is_loopback};
+pub use upstream_oauth::{Grant, OAuth, OAuthSetting};
+pub use upstreams::{AgentMap, AgentsFrom, Handshake, Join, Meaning, Upstream, is_loopback};
 pub use words::nearest;

@@ -4,9 +4,10 @@ mod agents;
 
 pub use agents::{AgentMap, AgentsFrom, Join, Meaning};
 
+use super::headers;
 use super::problem::{Origins, Problem, entry, item};
 use super::span::Span;
-use http::{HeaderName, HeaderValue};
+use super::upstream_oauth::{self, OAuthSetting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,9 +34,16 @@ pub struct Upstream {
     /// Where a server over streamable HTTP is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers that it is sent. None of them may be a secret: for a token there are `token_env` and `token_file`.
+    /// Headers that it is sent. None of them may be a secret: for those there are `headers_env` and `headers_file`, and for a
+    /// token `token_env` and `token_file`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Headers whose values are in variables of headcount's environment that have these names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers_env: BTreeMap<String, String>,
+    /// Headers whose values are in these files, each with nothing else. They are named as `token_file` is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers_file: BTreeMap<String, PathBuf>,
     /// The variable of headcount's environment that holds its bearer token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -45,6 +53,9 @@ pub struct Upstream {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub token_file: Option<PathBuf>,
+    /// Whether access is asked for by OAuth, and how; `true`: as the server says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthSetting>,
     /// The tools that may be called, by exact name; empty = all.
     #[serde(default)]
     #[schemars(extend("uniqueItems" = true))]
@@ -86,6 +97,23 @@ pub enum Handshake {
     Discover,
 }
 
+impl Upstream {
+    /// The files that hold its secrets.
+    pub(super) fn secret_files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let client = self.oauth.as_mut().and_then(OAuthSetting::secret_file);
+        self.token_file.iter_mut().chain(self.headers_file.values_mut()).chain(client)
+    }
+
+    /// Whether it is sent what nobody else may see.
+    fn has_secrets(&self) -> bool {
+        self.token_env.is_some()
+            || self.token_file.is_some()
+            || !self.headers_env.is_empty()
+            || !self.headers_file.is_empty()
+            || self.oauth.as_ref().is_some_and(|oauth| oauth.oauth().is_some())
+    }
+}
+
 fn connect_timeout() -> Span {
     Span::from_millis(30_000)
 }
@@ -100,31 +128,6 @@ fn close_grace() -> Span {
 
 fn queue() -> u32 {
     64
-}
-
-/// Headers that the transport itself sees to.
-const OWN_HEADERS: [&str; 7] =
-    ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "mcp-method", "mcp-name"];
-
-/// Headers that hold secrets, which do not belong into a file that is shown, copied and committed.
-const SECRET_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
-
-/// A header that may stand in the configuration.
-///
-/// # Errors
-/// In words, when it may not.
-pub fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let header: HeaderName = name.parse().map_err(|_| "is no name of a header")?;
-    if SECRET_HEADERS.contains(&header.as_str()) {
-        return Err(
-            "holds a secret, which is not kept in this file: name where the token is by token_env or token_file".into(),
-        );
-    }
-    if OWN_HEADERS.contains(&header.as_str()) {
-        return Err("is set by the transport itself".into());
-    }
-    let value = value.parse().map_err(|_| "cannot be sent: it holds control characters")?;
-    Ok((header, value))
 }
 
 /// Whether a URL leads to this machine, by its host.
@@ -161,8 +164,11 @@ fn faults(upstream: &Upstream) -> Vec<Fault<'_>> {
     let of_command = [("args", !upstream.args.is_empty()), ("env", !upstream.env.is_empty())];
     let of_url = [
         ("headers", !upstream.headers.is_empty()),
+        ("headers_env", !upstream.headers_env.is_empty()),
+        ("headers_file", !upstream.headers_file.is_empty()),
         ("token_env", upstream.token_env.is_some()),
         ("token_file", upstream.token_file.is_some()),
+        ("oauth", upstream.oauth.is_some()),
     ];
     for (keys, with, is_there) in
         [(&of_command[..], "command", upstream.command.is_some()), (&of_url[..], "url", upstream.url.is_some())]
@@ -173,9 +179,11 @@ fn faults(upstream: &Upstream) -> Vec<Fault<'_>> {
     if upstream.token_env.is_some() && upstream.token_file.is_some() {
         faults.push((vec!["token_file"], "wanted one place for the token, and `token_env` is another".into()));
     }
-    for (name, value) in &upstream.headers {
-        faults.extend(header(name, value).err().map(|fault| (vec!["headers", name.as_str()], fault)));
-    }
+    faults.extend(upstream_oauth::faults(upstream).into_iter().map(|(key, fault)| {
+        let keys = ["oauth", key].into_iter().filter(|key| !key.is_empty());
+        (keys.collect(), fault.to_owned())
+    }));
+    faults.extend(headers::faults(upstream).into_iter().map(|(key, name, fault)| (vec![key, name], fault)));
     for name in upstream
         .env
         .iter()
@@ -184,8 +192,7 @@ fn faults(upstream: &Upstream) -> Vec<Fault<'_>> {
         faults.push((vec!["env", name.0.as_str()], "is no variable".into()));
     }
     if let Some(url) = &upstream.url {
-        let has_token = upstream.token_env.is_some() || upstream.token_file.is_some();
-        faults.extend(url_fault(url, has_token).map(|fault| (vec!["url"], fault.to_owned())));
+        faults.extend(url_fault(url, upstream.has_secrets()).map(|fault| (vec!["url"], fault.to_owned())));
     }
     if let Some(from) = &upstream.agents_from {
         faults.extend(from.too_impatient().map(|fault| (vec!["agents_from", "stale_after"], fault)));
@@ -199,7 +206,7 @@ fn faults(upstream: &Upstream) -> Vec<Fault<'_>> {
     faults
 }
 
-fn url_fault(url: &str, has_token: bool) -> Option<&'static str> {
+fn url_fault(url: &str, has_secrets: bool) -> Option<&'static str> {
     let Ok(url) = Url::parse(url) else { return Some("is no URL") };
     if !["http", "https"].contains(&url.scheme()) {
         return Some("wanted http:// or https://");
@@ -207,8 +214,8 @@ fn url_fault(url: &str, has_token: bool) -> Option<&'static str> {
     if !url.username().is_empty() || url.password().is_some() {
         return Some("holds a user or password: name where the token is by token_env or token_file");
     }
-    (has_token && url.scheme() == "http" && !is_loopback(&url))
-        .then_some("would send the token in the clear: wanted https://, or a server on this machine")
+    (has_secrets && url.scheme() == "http" && !is_loopback(&url))
+        .then_some("would send secrets in the clear: wanted https://, or a server on this machine")
 }
 
 #[cfg(test)]
@@ -245,9 +252,14 @@ mod tests {
     fn secrets_are_refused_with_the_reason_and_not_shown() {
         for name in ["Authorization", "authorization", "Cookie", "X-API-Key"] {
             let told = said(&format!("url = 'https://e.org'\nheaders = {{ {name} = 'Bearer s3cret' }}"));
-            assert!(told.contains("not kept in this file") && told.contains("token_file"), "{told}");
+            assert!(told.contains("not kept in this file") && told.contains("headers_file"), "{told}");
             assert!(!told.contains("s3cret"));
+            for table in ["headers_env", "headers_file"] {
+                assert_eq!(said(&format!("url = 'https://e.org'\n{table} = {{ {name} = 'PLACE' }}")), "");
+            }
         }
+        let clear = said("url = 'http://e.org'\nheaders_env = { X-Api-Key = 'KEY' }");
+        assert!(clear.contains("in the clear"), "{clear}");
         let told = said("url = 'https://me:s3cret@e.org'");
         assert!(told.contains("holds a user or password") && !told.contains("s3cret"), "{told}");
     }
@@ -287,6 +299,39 @@ mod tests {
     }
 
     #[test]
+    fn oauth_has_what_its_grant_needs_and_nothing_beside() {
+        let oauth = |settings: &str| said(&format!("url = 'https://e.org/mcp'\noauth = {settings}"));
+        let client = "client_id = 'c', client_secret_env = 'S'";
+        for settings in ["true", "false", "{}", "{ scopes = ['a', 'b'], redirect_port = 7 }"] {
+            assert_eq!(oauth(settings), "", "{settings}");
+        }
+        assert_eq!(oauth(&format!("{{ grant = 'client_credentials', {client} }}")), "");
+        assert_eq!(oauth("{ client_metadata_url = 'https://me.example/client.json' }"), "");
+        for (settings, told) in [
+            ("3", "upstream[0].oauth: wanted"),
+            ("{ scope = ['a'] }", "upstream[0].oauth.scope: unknown key; did you mean `scopes`?"),
+            ("{ grant = 'implicit' }", "upstream[0].oauth.grant: wanted"),
+            (
+                "{ grant = 'client_credentials', client_id = 'c' }",
+                "upstream[0].oauth.grant: wanted `client_id` and its secret",
+            ),
+            ("{ client_secret_env = 'S' }", "upstream[0].oauth: the secret of a client means nothing"),
+            (&*format!("{{ {client}, client_secret_file = 'f' }}"), "oauth.client_secret_file: wanted one place"),
+            ("{ client_metadata_url = 'http://e.org/a' }", "upstream[0].oauth.client_metadata_url: "),
+            ("{ client_metadata_url = 'https://e.org' }", "client_metadata_url: wanted an address with a path"),
+            ("{ scopes = ['a b'] }", "upstream[0].oauth.scopes: wanted scopes"),
+            ("{ redirect_port = 0 }", "upstream[0].oauth.redirect_port: wanted at least 1"),
+            ("true\ntoken_env = 'T'", "upstream[0].oauth: wanted one place for the token"),
+            ("{}\nheaders_file = { authorization = 'f' }", "upstream[0].oauth: wanted one place for the token"),
+        ] {
+            let said = oauth(settings);
+            assert!(said.contains(told), "{settings}: {said}");
+        }
+        assert_eq!(said("command = 'a'\noauth = true"), "upstream[0].oauth: means nothing without `url`");
+        assert!(said("url = 'http://e.org'\noauth = true").contains("in the clear"));
+    }
+
+    #[test]
     fn what_cannot_be_sent_is_said_at_once() {
         assert!(said("url = 'file:///etc/passwd'").ends_with("wanted http:// or https://"));
         assert!(said("url = 'nowhere'").ends_with("is no URL"));
@@ -295,6 +340,12 @@ mod tests {
         assert!(header("Mcp-Session-Id", "'x'").ends_with("is set by the transport itself"));
         assert!(header("'a b'", "'x'").ends_with("is no name of a header"));
         assert!(header("X-A", "\"a\\nb\"").ends_with("it holds control characters"));
+        let two = said("url = 'https://e.org'\nheaders = { X-A = 'b' }\nheaders_env = { x-a = 'B', X-C = '' }");
+        let each = "upstream[0].headers_env.X-C: names no variable\nupstream[0].headers_env.x-a: is set twice";
+        assert_eq!(two, each);
+        let token =
+            said("url = 'https://e.org'\ntoken_env = 'T'\nheaders_file = { Authorization = 'f', Accept = 'g' }");
+        assert!(token.contains("Authorization: is set twice") && token.contains("Accept: is set by the transport"));
         assert!(said("command = 'a'\nenv = { 'A=B' = 'c' }").ends_with("is no variable"));
         assert!(said("command = 'a'\nallow = ['']").ends_with("\"\" is no tool's name"));
         assert!(said("url = 'https://e.org'\ntoken_env = 'T'\ntoken_file = 'f'").contains("one place for the token"));

@@ -1,19 +1,16 @@
 //! A server over streamable HTTP: how its address, headers and token become a transport, and what its failures mean.
 
-use crate::config::{Environment, is_loopback};
-use crate::files::{is_open_to_all, read_small_text};
+use super::oauth::{Access, Authorized};
+use super::secret::SecretPlace;
+use crate::config::is_loopback;
 use crate::text::clean;
 use http::{HeaderName, HeaderValue, StatusCode};
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
+use rmcp::transport::{AuthError, DynamicTransportError, StreamableHttpClientTransport};
 use std::error::Error;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
-
-/// The longest token file.
-const TOKEN_MAX: u64 = 64 << 10;
 
 /// Where a server is, and what it is sent with each request.
 #[derive(Debug, Clone)]
@@ -21,43 +18,61 @@ pub struct Address {
     /// Its URL.
     pub url: Url,
     /// Headers beside those of the protocol.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<(HeaderName, Header)>,
     /// Where its token is.
     pub token: TokenPlace,
 }
 
-/// Where a token is read anew for each connection, so that one that was exchanged is taken up.
+/// What a header holds.
+#[derive(Debug, Clone)]
+pub enum Header {
+    /// This.
+    Plain(HeaderValue),
+    /// What is there.
+    Secret(SecretPlace),
+}
+
+impl Header {
+    /// What it holds now.
+    fn read(&self, name: &HeaderName) -> Result<HeaderValue, String> {
+        match self {
+            Self::Plain(value) => Ok(value.clone()),
+            Self::Secret(place) => {
+                let secret = place.read(&format!("the header {name}"))?;
+                let mut value = HeaderValue::try_from(secret).map_err(|_| "the header holds control characters")?;
+                value.set_sensitive(true);
+                Ok(value)
+            }
+        }
+    }
+}
+
+/// Where a token is.
 #[derive(Debug, Clone)]
 pub enum TokenPlace {
     /// There is none.
     Nowhere,
-    /// In a variable of this process.
-    Variable(String),
-    /// In a file that holds nothing else.
-    File(PathBuf),
+    /// Somebody has put it there.
+    In(SecretPlace),
+    /// It is asked for by OAuth, and kept.
+    Granted(Arc<Access>),
 }
 
 impl TokenPlace {
     /// The token. Why there is none never shows what was found.
     fn read(&self) -> Result<Option<String>, String> {
-        let token = match self {
-            Self::Nowhere => return Ok(None),
-            Self::Variable(name) => match Environment::of_process().get(name).map(|value| value.to_str()) {
-                Some(Some(value)) => value.to_owned(),
-                Some(None) => return Err(format!("the token in {name} is not text")),
-                None => return Err(format!("{name}, which is to hold the token, is not set")),
-            },
-            Self::File(file) if is_open_to_all(file) => {
-                let file = file.display();
-                return Err(format!("all users may read or write the token file {file}: chmod o= {file}"));
-            }
-            Self::File(file) => read_small_text(file, TOKEN_MAX)
-                .map_err(|error| format!("the token file {}: {error}", file.display()))?,
-        };
-        let token = token.trim();
-        match token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            true => Err("what is to be the token is empty or holds other than visible ASCII".into()),
-            false => Ok(Some(token.into())),
+        let Self::In(place) = self else { return Ok(None) };
+        let token = place.read("the token")?;
+        match token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Some(token)),
+            false => Err("what is to be the token holds other than visible ASCII".into()),
+        }
+    }
+
+    fn access(&self) -> Option<Arc<Access>> {
+        match self {
+            Self::Granted(access) => Some(Arc::clone(access)),
+            _ => None,
         }
     }
 }
@@ -65,11 +80,8 @@ impl TokenPlace {
 /// A transport to `address`. Nothing is sent yet.
 ///
 /// # Errors
-/// When the token cannot be read, in words.
-pub fn transport(
-    address: &Address,
-    connect: Duration,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+/// When a secret cannot be read, in words.
+pub fn transport(address: &Address, connect: Duration) -> Result<StreamableHttpClientTransport<Authorized>, String> {
     // As rmcp's own client: a connection for each request, as idle ones stall where a server leaves Nagle's algorithm on. No
     // redirect is followed: it could carry the headers to another host.
     let client = reqwest::Client::builder()
@@ -78,12 +90,14 @@ pub fn transport(
         .redirect(reqwest::redirect::Policy::none());
     let client = if is_loopback(&address.url) { client.no_proxy() } else { client };
     let client = client.build().map_err(|error| format!("no HTTP client: {}", root(&error)))?;
+    let headers = address.headers.iter().map(|(name, header)| Ok((name.clone(), header.read(name)?)));
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
-        .custom_headers(address.headers.iter().cloned().collect())
+        .custom_headers(headers.collect::<Result<_, String>>()?)
         // A new session is a new connection here: the list of tools may be another.
         .reinit_on_expired_session(false);
     config.auth_header = address.token.read()?;
     config.retry_config = Arc::new(RetryPolicy);
+    let client = Authorized::new(client, address.token.access());
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -118,6 +132,10 @@ pub fn meaning(error: &DynamicTransportError) -> Meaning {
     type Of = StreamableHttpError<reqwest::Error>;
     match error.error.downcast_ref::<Of>() {
         Some(Of::SessionExpired) => Meaning::NotDelivered("the server knows this session no more".into()),
+        Some(Of::Auth(AuthError::AuthorizationFailed(why))) => Meaning::NotDelivered(why.clone()),
+        Some(Of::Auth(AuthError::InsufficientScope { required_scope: why, .. })) => {
+            Meaning::Refused { code: 403, message: why.clone() }
+        }
         Some(Of::AuthRequired(asked)) => {
             let why = reason(&asked.www_authenticate_header);
             Meaning::NotDelivered(format!("the server wants other authorization (401){why}"))

@@ -18,8 +18,10 @@ mod connect;
 mod end;
 mod error;
 mod http;
+mod oauth;
 mod owner;
 mod pool;
+mod secret;
 mod session;
 mod state;
 mod status;
@@ -32,15 +34,17 @@ pub use crate::config::Handshake;
 pub use allow::BadToolName;
 pub use connect::About;
 pub use error::{Failure, Outcome, UpstreamError};
-pub use http::{Address, TokenPlace};
+pub use http::{Address, Header, TokenPlace};
+pub use oauth::{Access, Asked, KeptError, LoginRow, LoginState, NEVER_LOGGED, NoToken, Revoked};
 pub use pool::{Figures, Pool, PoolError, Tell};
 pub use rmcp::model::{CallToolResult, JsonObject, ReadResourceResult, Resource, Tool};
+pub use secret::SecretPlace;
 pub use session::Session;
 pub use state::Phase;
 pub use status::{Reach, Status};
 pub use view::{Agents, UpstreamRow, look, session};
 
-use crate::config::{Upstream, header};
+use crate::config::{Upstream, header, header_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,11 +129,18 @@ impl Door {
         }
         let url = upstream.url.as_deref().ok_or("neither `command` nor `url` is set")?;
         let url = url.parse().map_err(|error| format!("no URL: {error}"))?;
-        let headers = upstream.headers.iter().map(|(name, value)| header(name, value)).collect::<Result<_, _>>()?;
-        let token = match (&upstream.token_env, &upstream.token_file) {
-            (Some(name), _) => TokenPlace::Variable(name.clone()),
-            (_, Some(file)) => TokenPlace::File(file.clone()),
-            (None, None) => TokenPlace::Nowhere,
+        let plain = upstream.headers.iter().map(|(name, value)| {
+            let (name, value) = header(name, value)?;
+            Ok((name, Header::Plain(value)))
+        });
+        let variables = upstream.headers_env.iter().map(|(name, place)| (name, SecretPlace::Variable(place.clone())));
+        let files = upstream.headers_file.iter().map(|(name, place)| (name, SecretPlace::File(place.clone())));
+        let secret = variables.chain(files).map(|(name, place)| Ok((header_name(name)?, Header::Secret(place))));
+        let headers = plain.chain(secret).collect::<Result<_, String>>()?;
+        let place = SecretPlace::of(upstream.token_env.as_ref(), upstream.token_file.as_ref());
+        let token = match Access::of(upstream)? {
+            Some(access) => TokenPlace::Granted(access.into()),
+            None => place.map_or(TokenPlace::Nowhere, TokenPlace::In),
         };
         Ok(Self::Http(Address { url, headers, token }))
     }

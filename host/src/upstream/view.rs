@@ -2,6 +2,7 @@
 
 use super::agents::Taker;
 use super::connect::About;
+use super::oauth::LoginRow;
 use super::pool::Heard;
 use super::status::{Reach, Status};
 use super::{BadServer, Server, Session};
@@ -40,6 +41,9 @@ pub struct UpstreamRow {
     pub reconnects: u64,
     /// What last went wrong with the connection.
     pub last_error: Option<String>,
+    /// How the login stands, where access is asked for by OAuth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<LoginRow>,
 }
 
 /// What a server has told of agents.
@@ -107,7 +111,8 @@ async fn row(upstream: &Upstream, me: Instance, clock: &Arc<dyn Clock>, patience
         Err(_) => (Reach::Unknown, Some(in_vain())),
     };
     let row = UpstreamRow::of(&upstream.name, &status, agents);
-    UpstreamRow { state, last_error: error.or_else(|| row.last_error.clone()), ..row }
+    let last_error = error.or_else(|| row.last_error.clone());
+    UpstreamRow { state, last_error, login: LoginRow::of(upstream), ..row }
 }
 
 impl UpstreamRow {
@@ -124,12 +129,19 @@ impl UpstreamRow {
             failures: status.failures,
             reconnects: status.reconnects(),
             last_error: status.last_error.as_ref().map(|(why, _)| why.clone()),
+            login: None,
         }
     }
 
     fn unusable(upstream: &Upstream, now: u64, why: &str) -> Self {
         let status = Status::unused(now);
-        Self { state: Reach::Failed, last_error: Some(why.to_owned()), ..Self::of(&upstream.name, &status, None) }
+        let login = LoginRow::of(upstream);
+        Self {
+            state: Reach::Failed,
+            last_error: Some(why.to_owned()),
+            login,
+            ..Self::of(&upstream.name, &status, None)
+        }
     }
 
     /// What is wrong with it now or was last, as far as a line has room for it.

@@ -46,28 +46,19 @@ impl Getter {
         Self { trusted: vec![authority], ..self }
     }
 
+    /// How far it goes.
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
     /// Gets what is at this address, in five seconds at most.
     ///
     /// # Errors
     /// When the address may not be gone to, or there is no such document.
     pub async fn get(&self, url: &Url) -> Result<Got, RemoteError> {
-        self.check(url)?;
+        self.reach.check(url)?;
         let client = self.client()?;
         timeout(TIME, self.read(client.get(url.clone()))).await.unwrap_or(Err(RemoteError::TimedOut))
-    }
-
-    /// Whether this address may be gone to at all. What a name stands for is seen when it is resolved.
-    pub fn check(&self, url: &Url) -> Result<(), RemoteError> {
-        check_https(url).map_err(RemoteError::Refused)?;
-        if self.reach == Reach::Public && url.scheme() != "https" {
-            return Err(RemoteError::Refused("it is not https"));
-        }
-        // An address that is written as such is not resolved.
-        match url.host() {
-            Some(Host::Ipv4(address)) if !self.reach.has(address.into()) => Err(RemoteError::NotPublic),
-            Some(Host::Ipv6(address)) if !self.reach.has(address.into()) => Err(RemoteError::NotPublic),
-            _ => Ok(()),
-        }
     }
 
     fn client(&self) -> Result<Client, RemoteError> {
@@ -78,7 +69,7 @@ impl Getter {
         let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
         let client = Client::builder()
             .tls_certs_merge(self.trusted.iter().cloned())
-            .dns_resolver(Arc::new(Checked(self.reach)))
+            .dns_resolver(self.reach.resolver())
             .redirect(redirect::Policy::none())
             // A proxy would resolve names by itself.
             .no_proxy()
@@ -115,7 +106,8 @@ impl Getter {
 
 /// Resolves names, and refuses those that stand for any address which is not within reach. What is connected to is what was
 /// looked at, as the name is not resolved again.
-struct Checked(Reach);
+#[derive(Debug)]
+pub struct Checked(Reach);
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
@@ -131,6 +123,42 @@ impl Resolve for Checked {
 }
 
 impl Reach {
+    /// How far who is at this address may send us: not into a private network, if they are on the public internet.
+    ///
+    /// # Errors
+    /// When the name cannot be resolved.
+    pub async fn of(url: &Url) -> std::io::Result<Self> {
+        let found = match url.host() {
+            Some(Host::Ipv4(address)) => vec![address.into()],
+            Some(Host::Ipv6(address)) => vec![address.into()],
+            Some(Host::Domain(name)) => tokio::net::lookup_host((name, 0)).await?.map(|found| found.ip()).collect(),
+            None => vec![],
+        };
+        Ok(if !found.is_empty() && found.into_iter().all(is_public) { Self::Public } else { Self::Anywhere })
+    }
+
+    /// Whether this address may be gone to at all. What a name stands for is seen when it is resolved.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub fn check(self, url: &Url) -> Result<(), RemoteError> {
+        check_https(url).map_err(RemoteError::Refused)?;
+        if self == Self::Public && url.scheme() != "https" {
+            return Err(RemoteError::Refused("it is not https"));
+        }
+        // An address that is written as such is not resolved.
+        match url.host() {
+            Some(Host::Ipv4(address)) if !self.has(address.into()) => Err(RemoteError::NotPublic),
+            Some(Host::Ipv6(address)) if !self.has(address.into()) => Err(RemoteError::NotPublic),
+            _ => Ok(()),
+        }
+    }
+
+    /// What resolves names for an HTTP client that goes no further.
+    pub fn resolver(self) -> Arc<Checked> {
+        Arc::new(Checked(self))
+    }
+
     fn has(self, address: IpAddr) -> bool {
         self == Self::Anywhere || is_public(address)
     }

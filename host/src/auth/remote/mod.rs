@@ -132,7 +132,7 @@ impl Fetcher {
     /// # Errors
     /// When the address may not be gone to, or there is no such document, or too much is being fetched.
     pub async fn json(&self, url: &Url) -> Result<Arc<Document>, RemoteError> {
-        self.getter.check(url)?;
+        self.getter.reach().check(url)?;
         let known = self.known(url);
         let mut outcome = known.outcome.lock().await;
         let now = self.clock.now().steady;
