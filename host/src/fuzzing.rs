@@ -4,6 +4,7 @@ use crate::config::{Config, check_toml};
 use crate::observe::agents::Kinds;
 use crate::observe::processes::{Program, fuzzing as processes};
 use crate::observe::{Parser, records, roster};
+use crate::upstream::agents;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -24,6 +25,7 @@ pub const TEXTS: &[Parser] = &[
         })
     }),
     ("roster", |pieces| text(pieces, roster::read_text)),
+    ("upstream-agents", |pieces| text(pieces, agents::fuzzing::read)),
     ("retained-status", |pieces| roster::retained::read_text(&pieces.concat())),
     ("command-line", command_line),
 ];

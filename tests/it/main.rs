@@ -59,6 +59,7 @@ mod status;
 mod subscriptions;
 mod tidy;
 mod upstream;
+mod upstream_agents;
 mod upstream_cli;
 mod upstream_http;
 mod upstream_pool;

@@ -29,7 +29,7 @@ pub use access::{Access, EVERYBODY};
 pub use auth::{Auth, Issuer, SigningAlgorithm};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
-pub use environment::{Dirs, Environment, NoDirectory, command_line, make_private, temp_dir};
+pub use environment::{Dirs, Environment, NoDirectory, STARTED_BY, command_line, make_private, temp_dir};
 pub use layers::Flag;
 pub use load::{LoadError, Loaded, load, schema};
 pub use policies::{Limits, Mode, OnError, OwnLimits, Policy};
