@@ -1,5 +1,6 @@
 //! The door for fuzzing: every parser of bytes that somebody else has written. For `tests/fuzz` alone; it promises nothing.
 
+use crate::bridge;
 use crate::config::{Config, check_toml};
 use crate::observe::agents::Kinds;
 use crate::observe::processes::{Program, fuzzing as processes};
@@ -16,6 +17,7 @@ pub const SYSTEM: &[Parser] = processes::PARSERS;
 
 /// Readers of texts that people write, of command lines, and of notes.
 pub const TEXTS: &[Parser] = &[
+    ("bridge-request", bridge::fuzzing::request),
     ("hook-note", records::fuzzing::NOTES),
     ("mcp-servers", records::fuzzing::SERVERS),
     ("config", |pieces| {

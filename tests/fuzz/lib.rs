@@ -2,6 +2,7 @@
 //!
 //! `cargo test` runs each over its seeds and some hundred changes of them; `main.rs` has a fuzzer make up more.
 
+mod bridge;
 pub mod mutation;
 mod secrets;
 mod tail;
@@ -40,7 +41,9 @@ pub fn targets() -> impl Iterator<Item = Target> {
     let target = |kind: fn(Read) -> Kind| move |&(name, read)| Target { name, kind: kind(read) };
     let records = RECORDS.iter().map(target(Kind::Record));
     let texts = SYSTEM.iter().chain(TEXTS).map(target(Kind::Text));
-    records.chain(texts).chain([Target { name: "tail", kind: Kind::Script(tail::run) }])
+    let scripts: [(_, fn(&[u8])); 2] = [("bridge-folder", bridge::run), ("tail", tail::run)];
+    let scripts = scripts.map(|(name, run)| Target { name, kind: Kind::Script(run) });
+    records.chain(texts).chain(scripts)
 }
 
 impl Target {

@@ -5,6 +5,8 @@
 mod attention;
 mod audit;
 mod authoring;
+mod bridge;
+mod bridge_killed;
 mod cases;
 mod clients;
 mod command_line;
@@ -49,6 +51,7 @@ mod records_conversations;
 mod records_databases;
 mod registering;
 mod reload;
+mod retained;
 mod run;
 mod run_registry;
 mod run_signals;

@@ -207,15 +207,18 @@ async fn read(setup: &Setup, server: &ServerArgs, uri: &str) -> anyhow::Result<E
 
 /// A session with the server of this name.
 fn open(setup: &Setup, name: &str) -> anyhow::Result<Session> {
+    let clock: Arc<dyn Clock> = Arc::clone(&setup.clock);
+    Ok(session(configured(setup, name)?, &clock)?)
+}
+
+/// What is configured of the server of this name.
+pub fn configured<'s>(setup: &'s Setup, name: &str) -> anyhow::Result<&'s Upstream> {
     let configured = &setup.config().upstreams;
-    let found: Option<&Upstream> = configured.iter().find(|upstream| upstream.name == name);
-    let found = found.ok_or_else(|| {
+    configured.iter().find(|upstream| upstream.name == name).ok_or_else(|| {
         let near = nearest(name, configured.iter().map(|upstream| upstream.name.as_str()));
         let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
         anyhow::anyhow!("no upstream server is called {}{hint}", clean(name))
-    })?;
-    let clock: Arc<dyn Clock> = Arc::clone(&setup.clock);
-    Ok(session(found, &clock)?)
+    })
 }
 
 /// Asks a server, and leaves nothing of the session behind; `None`: somebody has interrupted it.
