@@ -3,6 +3,7 @@
 use crate::http_client::{Response, Server, token};
 use crate::mcp_client::LEGACY;
 use crate::world::{NO_PID, World};
+use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -34,6 +35,7 @@ fn check(document: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut 
             "const" => wanted == value,
             "anyOf" => wanted.as_array().unwrap().iter().any(|one| !fails(one)),
             "oneOf" => wanted.as_array().unwrap().iter().filter(|one| !fails(one)).count() == 1,
+            "pattern" => value.as_str().is_none_or(|text| Regex::new(wanted.as_str().unwrap()).unwrap().is_match(text)),
             "minimum" => value.as_f64().is_none_or(|n| n >= wanted.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|n| n <= wanted.as_f64().unwrap()),
             "required" => wanted.as_array().unwrap().iter().all(|name| value.get(name.as_str().unwrap()).is_some()),

@@ -249,6 +249,9 @@ fn one_that_is_started_tells_of_its_agents_and_starts_nobody_again() {
         world.command(&["register", "--session", "delta", "--name", "dan", "--pid", &it.pid().to_string()]);
     register.env("HEADCOUNT_STATE_DIR", &state);
     assert_eq!(crate::world::finish(register).code, Some(0));
+    let own = stand_in(Behaviour::Idle);
+    let registered = world.run(&["register", "--session", "epsilon", "--name", "eva", "--pid", &own.pid().to_string()]);
+    assert_eq!(registered.code, Some(0), "{registered:#?}");
 
     let status = world.run(&["status", "delta.other", "--json"]);
     let report = status.json();
@@ -266,7 +269,9 @@ fn one_that_is_started_tells_of_its_agents_and_starts_nobody_again() {
         }
         assert!(start.elapsed() < PATIENCE, "{listed:#}");
     };
-    assert!(!listed.to_string().contains("delta.other.self"), "{listed:#}");
+    for twice in ["delta.other.self", "epsilon.self", "epsilon.other"] {
+        assert!(!listed.to_string().contains(twice), "{listed:#}");
+    }
     let serving = |(pid, _): &(u32, u64)| {
         let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.contains("\0serve\0")

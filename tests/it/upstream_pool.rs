@@ -2,13 +2,19 @@
 
 use crate::http_client::{Server, token};
 use crate::mcp_client::{Client, LEGACY, MODERN};
-use crate::world::{HEADCOUNT, PATIENCE, World, descendants, ended, finish, state, until};
+use crate::world::{HEADCOUNT, PATIENCE, World, descendants, ended, finish, memory, state, until};
+use headcount::clock::{Clock, SystemClock};
+use headcount::config::Upstream;
+use headcount::names::Instance;
+use headcount::observe::roster::Source;
+use headcount::upstream::{Pool, Reach};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Child;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An upstream that is a stand-in with these manners, asked every 100 ms for what the file of its name holds.
@@ -337,4 +343,45 @@ fn a_look_is_over_as_soon_as_all_have_answered() {
     let ran = finish(world.command(&["status", "good", "--json"]));
     assert_eq!(agents(&ran.json()), [("ada", "working")], "{ran:#?}");
     assert!(start.elapsed() < PATIENCE, "it waits to the deadline");
+}
+
+#[test]
+fn a_thousand_questions_leak_nothing_and_what_was_heard_outlives_the_session() {
+    let told: Vec<_> = (0..200).map(|n| json!({"id": format!("agent-{n}"), "doing": "working"})).collect();
+    // More often than the configuration would let it.
+    let upstream: Upstream = serde_json::from_value(json!({
+        "name": "good", "command": HEADCOUNT, "args": ["stand-in-server"],
+        "agents_from": {"tool": "echo", "arguments": {"agents": told}, "map": {"agents": "/agents", "id": "/id"}, "every": "1ms"},
+    }))
+    .unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let pool = Pool::start(&[upstream], Instance::default(), &clock, None).unwrap().unwrap();
+    let mut source = pool.sources().next().unwrap();
+    let asked = |source: &mut Box<dyn Source>, times: u64| {
+        let start = Instant::now();
+        while pool.rows()[0].calls < times {
+            source.read();
+            assert!(start.elapsed() < 4 * PATIENCE, "{:#?}", pool.rows());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    asked(&mut source, 50);
+    let (descriptors, memory) = (descriptors(), memory(std::process::id()));
+    asked(&mut source, 1050);
+    until("no descriptor is left open", || self::descriptors() <= descriptors);
+    let grown = crate::world::memory(std::process::id()) - memory;
+    assert!(grown < 100 << 10, "{grown} KiB more: each answer is some 200");
+    let row = &pool.rows()[0];
+    assert_eq!((row.state, row.reconnects, row.failures), (Reach::Ready, 0, 0));
+    let server = row.about.as_ref().unwrap().pid.unwrap();
+    pool.end();
+    pool.end();
+    assert_eq!(state(server), None, "it is left behind");
+    let (first, error) = source.read();
+    assert_eq!((first.sessions[0].agents.len(), error), (200, None));
+    assert!(Arc::ptr_eq(&first, &source.read().0), "what has not changed costs nothing");
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
 }

@@ -114,6 +114,7 @@ pub struct AgentReport {
     pub identity: Option<Identity>,
     /// Only of one that an upstream server tells of: the headcounts through which it is known, from its own to the nearest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub via: Vec<Instance>,
     /// Its tab in iTerm2.
     pub iterm_tab_id: Option<String>,
