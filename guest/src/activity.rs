@@ -59,6 +59,8 @@ pub(crate) enum Why<'a> {
     Ended {
         zombie: bool,
         exit_code: Option<i32>,
+        /// How that is known, where it was not seen.
+        known_by: Option<&'a str>,
     },
     Stopped,
     /// Work is claimed, yet nothing was to be seen for so many milliseconds.
@@ -133,7 +135,7 @@ fn ended(agent: &Agent, now_ms: u64) -> Option<State<'_>> {
         activity: if well { Activity::Finished } else { Activity::Dead },
         why: match seen.filter(|evidence| evidence.detail.is_some()) {
             Some(evidence) => Why::Detail(evidence),
-            None => Why::Ended { zombie, exit_code: agent.exit_code },
+            None => Why::Ended { zombie, exit_code: agent.exit_code, known_by: gap(agent, &["process"]) },
         },
         since_ms: seen.map(|evidence| evidence.at_ms.min(now_ms)),
         decided_by: Source::Process,
@@ -293,11 +295,12 @@ impl Display for Why<'_> {
                 detail => write!(f, "open turn; {}", Clean(detail)),
             },
             Why::UnknownWord(evidence) => write!(f, "unknown word \"{}\"", Clean(&evidence.word)),
-            Why::Ended { zombie, exit_code } => {
-                match exit_code {
-                    Some(code @ 0..) => write!(f, "ended with exit code {code}")?,
-                    Some(signal) => write!(f, "ended by signal {}", signal.unsigned_abs())?,
-                    None => f.write_str("ended, exit code unknown")?,
+            Why::Ended { zombie, exit_code, known_by } => {
+                match (exit_code, known_by) {
+                    (Some(code @ 0..), _) => write!(f, "ended with exit code {code}")?,
+                    (Some(signal), _) => write!(f, "ended by signal {}", signal.unsigned_abs())?,
+                    (None, Some(how)) => write!(f, "ended, exit code unknown: {}", Clean(how))?,
+                    (None, None) => f.write_str("ended, exit code unknown")?,
                 }
                 f.write_str(if *zombie { " (zombie)" } else { "" })
             }

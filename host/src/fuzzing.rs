@@ -1,9 +1,11 @@
 //! The door for fuzzing: every parser of bytes that somebody else has written. For `tests/fuzz` alone; it promises nothing.
 
+use crate::bridge;
 use crate::config::{Config, check_toml};
 use crate::observe::agents::Kinds;
 use crate::observe::processes::{Program, fuzzing as processes};
 use crate::observe::{Parser, records, roster};
+use crate::upstream::agents;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -15,6 +17,7 @@ pub const SYSTEM: &[Parser] = processes::PARSERS;
 
 /// Readers of texts that people write, of command lines, and of notes.
 pub const TEXTS: &[Parser] = &[
+    ("bridge-request", bridge::fuzzing::request),
     ("hook-note", records::fuzzing::NOTES),
     ("mcp-servers", records::fuzzing::SERVERS),
     ("config", |pieces| {
@@ -24,6 +27,7 @@ pub const TEXTS: &[Parser] = &[
         })
     }),
     ("roster", |pieces| text(pieces, roster::read_text)),
+    ("upstream-agents", |pieces| text(pieces, agents::fuzzing::read)),
     ("retained-status", |pieces| roster::retained::read_text(&pieces.concat())),
     ("command-line", command_line),
 ];

@@ -9,7 +9,7 @@
 //! | [`cli`], [`mcp`], [`http`] | surfaces; they decide nothing |
 //! | [`authoring`], [`demo`], [`hooks`], [`registering`], [`waiting`], [`query`], [`monitor`], [`setup`] | what surfaces share |
 //! | `run` | starting agents and standing by them; Linux |
-//! | [`upstream`] | MCP servers that we are a client of |
+//! | `bridge`, [`upstream`] | a retained session driven through files, Linux; MCP servers that we are a client of |
 //! | [`clients`], [`auth`] | the ledger of MCP clients; who may: tokens, grants, and ending them |
 //! | [`report`] | the one view model |
 //! | [`judge`] | wasmtime, and nothing of it elsewhere |
@@ -20,6 +20,8 @@
 
 pub mod auth;
 pub mod authoring;
+#[cfg(target_os = "linux")]
+pub mod bridge;
 pub mod cli;
 pub mod clients;
 pub mod clock;

@@ -26,7 +26,10 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
-    start_log(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off")));
+    start_log(match invocation.log_filter() {
+        Some(fixed) => EnvFilter::new(fixed),
+        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,rmcp=off")),
+    });
     match invocation.run() {
         Ok(code) => code,
         Err(error) => {

@@ -20,6 +20,7 @@ use crate::report::policy_rows;
 use crate::store::Store;
 use crate::store::audit::Audit;
 use crate::store::serving::Serving;
+use crate::upstream::agents::may_be_asked;
 use crate::upstream::{Pool, PoolError, Tell, UpstreamRow};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct Setup {
     pub store: Arc<Store>,
     /// The user that this program runs as.
     pub user: String,
+    /// The headcounts that have started this one as an upstream server.
+    started_by: Vec<Instance>,
 }
 
 /// Which agents to look at beside those that are found, configured and registered.
@@ -94,6 +97,7 @@ impl Setup {
             clock: Arc::new(SystemClock::default()),
             store,
             user: Owners::default().me(),
+            started_by: environment.started_by(),
         })
     }
 
@@ -187,7 +191,9 @@ impl Setup {
     /// When there is no thread for them.
     pub fn pool(&self, teller: Option<Teller>) -> Result<Option<Arc<Pool>>, PoolError> {
         let tell = teller.map(|teller| Box::new(move |rows: &[UpstreamRow]| teller.say("upstreams", &rows)) as Tell);
-        Pool::start(&self.config().upstreams, self.me(), &self.clock, tell)
+        let me = self.me();
+        let upstreams = may_be_asked(&self.config().upstreams, me, &self.started_by);
+        Pool::start(&upstreams, me, &self.clock, tell)
     }
 
     /// Which headcount this is.

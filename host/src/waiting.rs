@@ -1,7 +1,7 @@
 //! Waiting until somebody in a session needs somebody, as the command line and MCP clients do it alike.
 
 use crate::monitor::{Ended, Following, Monitor, Seen, Sight, Tick};
-use crate::observe::facts::{Agent, Origin};
+use crate::observe::facts::{Agent, Origin, SourceState};
 use crate::query::{self, QueryError};
 use crate::report::{AttentionReport, Mark, Need, SessionHealth, word};
 use schemars::JsonSchema;
@@ -84,7 +84,7 @@ impl Waiting {
                 return Ok(self.answer(needs, false, false));
             }
             let tick = self.following.next().await?;
-            let all_read = tick.sources.iter().all(|source| source.error.is_none());
+            let all_read = all_read(&tick, &self.last);
             let Some(seen) = tick.session(self.session_id()) else {
                 self.absent = if all_read { self.absent + 1 } else { 0 };
                 if self.absent >= ENDED_AFTER {
@@ -177,6 +177,12 @@ impl Waited {
         }
         text
     }
+}
+
+/// Whether all was read that may say something of a session.
+fn all_read(tick: &Tick, session: &Seen) -> bool {
+    let concerns = |source: &&SourceState| session.facts.sources.iter().any(|known| known.name == source.name);
+    tick.sources.iter().filter(concerns).all(|source| source.error.is_none())
 }
 
 /// Why an agent is there no more. A conversation of which the process is still there was closed.

@@ -2,6 +2,7 @@
 //!
 //! `cargo test` runs each over its seeds and some hundred changes of them; `main.rs` has a fuzzer make up more.
 
+mod bridge;
 pub mod mutation;
 mod secrets;
 mod tail;
@@ -40,7 +41,9 @@ pub fn targets() -> impl Iterator<Item = Target> {
     let target = |kind: fn(Read) -> Kind| move |&(name, read)| Target { name, kind: kind(read) };
     let records = RECORDS.iter().map(target(Kind::Record));
     let texts = SYSTEM.iter().chain(TEXTS).map(target(Kind::Text));
-    records.chain(texts).chain([Target { name: "tail", kind: Kind::Script(tail::run) }])
+    let script = |name, run: fn(&[u8])| Target { name, kind: Kind::Script(run) };
+    let scripts = [script("bridge-folder", bridge::run), script("tail", tail::run)];
+    records.chain(texts).chain(scripts)
 }
 
 impl Target {

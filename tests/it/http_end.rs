@@ -3,6 +3,7 @@
 use crate::http_client::{Connection, Server, token};
 use crate::mcp_client::LEGACY;
 use crate::world::{HEADCOUNT, PATIENCE, World, memory, until};
+use headcount::store::Store;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
@@ -44,7 +45,7 @@ fn waits_in_a_session(server: &Server, token: &str) -> Connection {
     waits
 }
 
-/// The stream of a session that was just begun.
+/// The stream of a session that was just begun; its connection knows that.
 fn stream(server: &Server, token: &str) -> Connection {
     let mut begins = server.connect(token);
     begins.initialize(LEGACY[3]);
@@ -52,6 +53,7 @@ fn stream(server: &Server, token: &str) -> Connection {
     let mut stream = server.connect(token);
     stream.send("GET", "/mcp", &[("mcp-session-id", &session), ("accept", "text/event-stream")], b"");
     assert_eq!(stream.head().status, 200);
+    stream.session = Some(session);
     stream
 }
 
@@ -208,6 +210,41 @@ fn a_server_that_was_killed_leaves_nothing_but_what_was_so() {
     assert_eq!(connection.get("/v1/sessions/quiet-one/status").status, 200);
     let (code, _) = server.terminate(PATIENCE);
     assert_eq!((code, socket.exists()), (Some(0), false));
+}
+
+#[test]
+fn silence_counts_over_a_new_start_of_the_server_and_so_does_use() {
+    let world = World::new();
+    let good = token(&world, "laptop", &[]);
+    let config = world.write("config.toml", "[clients]\nidle = \"1s\"\n");
+    let variables = [("HEADCOUNT_CONFIG", config.to_str().unwrap())];
+    let server = Server::start_with(&world, &[], &[], &variables);
+    let mut silent = server.connect(&good);
+    silent.initialize(LEGACY[3]);
+    let in_use = {
+        let stream = stream(&server, &good);
+        let session = stream.session.clone().unwrap();
+        // It lasts longer than silence may.
+        let store = Store::at(&world.state());
+        let grant = grant(&world, "laptop");
+        let now_ms = || u64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        let later = now_ms() + 1500;
+        until("its use is noted", || store.kept_session(&session, &grant, later).unwrap().is_some());
+        session
+    };
+    server.kill();
+    let last = Instant::now();
+    let server = Server::start(&world, &[]);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let mut client = server.connect(&good);
+    client.session = Some(in_use);
+    assert_eq!(client.post(&[], &ping).status, 200, "half an hour has not passed");
+    server.kill();
+    until("a second has passed", || last.elapsed() > Duration::from_millis(1200));
+    let server = Server::start_with(&world, &[], &[], &variables);
+    let mut client = server.connect(&good);
+    client.session = silent.session;
+    assert_eq!(client.post(&[], &ping).status, 404, "but a second has");
 }
 
 #[test]

@@ -155,6 +155,10 @@ impl Client {
 }
 
 impl Client {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends the server in the midst of what it does.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

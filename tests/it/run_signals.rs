@@ -20,18 +20,23 @@ fn what_goes_to_front_and_keeper_reaches_the_agent_and_so_does_what_goes_to_all(
     let mut running = Running::start(command(&world, &[], COUNTS));
     let agent = pid_in(&world, "pid");
     let keeper = running.keeper();
+    // Passed on after all that the front has heard before.
+    let all_is_passed_on = |front: u32, times: usize| {
+        send(front, Signal::SIGUSR2);
+        until("nothing else is on its way", || lines(&world, "barrier") == times);
+    };
     send(running.pid(), Signal::SIGTERM);
     send(keeper, Signal::SIGTERM);
     until("it has come", || lines(&world, "caught") == 1);
     to_group(running.pid(), Signal::SIGTERM);
     until("it has come to all", || lines(&world, "caught") == 2);
+    // What the keeper knows of it goes with the keeper.
+    all_is_passed_on(running.pid(), 1);
     send(keeper, Signal::SIGKILL);
     until("it is the front's", || child_of(running.pid()) == agent);
     to_group(running.pid(), Signal::SIGTERM);
     until("it has come to all again", || lines(&world, "caught") == 3);
-    // Passed on after all that came before.
-    send(running.pid(), Signal::SIGUSR2);
-    until("nothing else is on its way", || lines(&world, "barrier") == 1);
+    all_is_passed_on(running.pid(), 2);
     assert_eq!(lines(&world, "caught"), 3);
     world.write("end", "");
     assert_eq!(running.end().code(), Some(4));

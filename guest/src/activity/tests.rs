@@ -32,6 +32,9 @@ fn an_ended_process_beats_every_record() {
             assert_eq!(shown(&agent).0, Activity::Dead);
         }
     }
+    let unseen =
+        Agent { unmeasured: vec![gap("process", "there is no process 7")], ..ended("a", ProcessState::Gone, None) };
+    assert_eq!(shown(&unseen).1, "ended, exit code unknown: there is no process 7");
     let zombie = ended("a", ProcessState::Zombie, None);
     assert_eq!(shown(&zombie), is(Activity::Dead, "ended, exit code unknown (zombie)", None, Process, false));
 }

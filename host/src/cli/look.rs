@@ -29,9 +29,12 @@ pub(super) fn look(setup: &Setup, rosters: Rosters) -> anyhow::Result<Option<Loo
     let looking = async { spawn_blocking(move || (watcher.look(), watcher)).await };
     let looked = runtime.block_on(uninterrupted(looking));
     pool.close();
-    // Nobody waits for a look that was interrupted.
+    // Nobody waits for a look that was interrupted, and that still holds on to them.
     runtime.shutdown_background();
-    let Some(looked) = looked? else { return Ok(None) };
+    let Some(looked) = looked? else {
+        pool.end();
+        return Ok(None);
+    };
     let (tick, watcher) = looked.context("looking has failed; see the log")?;
     Ok(Some(Look { tick: tick?, watcher, upstreams }))
 }

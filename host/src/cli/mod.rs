@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and one file for each command. Nothing here decides anything about agents.
 
+mod bridge;
 mod clients;
 mod compile_policy;
 mod completions;
@@ -75,6 +76,8 @@ enum Command {
     /// Asks MCP servers that headcount is a client of
     #[command(subcommand)]
     Upstream(upstream::Command),
+    /// Keeps one MCP session open for programs that can only read and write files
+    Bridge(bridge::Args),
     /// Shows headcount at work on stand-in agents; needs nothing, leaves nothing
     Demo(demo::Args),
     /// Says what can be seen on this machine, what not, and what would help
@@ -148,6 +151,11 @@ impl Invocation {
         }))
     }
 
+    /// What alone is logged, whatever `RUST_LOG` says; `None`: that decides.
+    pub fn log_filter(&self) -> Option<&'static str> {
+        matches!(&self.0, Typed::ByUser(Cli { command: Command::Bridge(_), .. })).then_some(bridge::LOG_FILTER)
+    }
+
     /// Does what it says.
     ///
     /// # Errors
@@ -179,6 +187,7 @@ impl Cli {
             Command::Grants(command) => grants::run(&setup()?, &command),
             Command::Token(command) => token::run(&setup()?, command),
             Command::Upstream(command) => upstream::run(&setup()?, command),
+            Command::Bridge(args) => bridge::run(&setup()?, args),
             Command::Demo(args) => demo::run(&setup()?.without_cache(), &args),
             Command::Doctor(args) => doctor::run(&setup()?, &args),
             Command::Serve(args) => serve::run(setup()?, args),

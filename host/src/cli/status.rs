@@ -102,7 +102,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     let code = if args.attention {
         attention(tick, &seen, &reports, args.json, asked.is_some())?
     } else {
-        let code = exit_code(tick, &reports);
+        let code = exit_code(tick, &reports, asked.is_some());
         print(tick, reports, args.json, asked.is_some(), &view)?;
         code
     };
@@ -142,8 +142,9 @@ fn print(tick: &Tick, mut reports: Vec<Report>, json: bool, one: bool, view: &Vi
         (true, false) => printer::json(&Reports { schema: "headcount.reports/1", reports, sources: sources(tick) }),
         (false, _) if tick.sessions.is_empty() => Ok(printer::write(&table::nobody(&sources(tick)))?),
         (false, _) => {
+            let sources = concerned(tick, &reports, one);
             printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?;
-            Ok(printer::write(&table::unread(&sources(tick)))?)
+            Ok(printer::write(&table::unread(&sources))?)
         }
     }
 }
@@ -154,7 +155,8 @@ fn attention(tick: &Tick, seen: &[&Arc<Seen>], reports: &[Report], json: bool, o
     let mut all: Vec<AttentionReport> = seen.iter().map(needs).collect();
     let anybody = all.iter().any(|attention| !attention.needs.is_empty());
     let judged = all.iter().all(|attention| attention.session_health != SessionHealth::Unknown);
-    let known = judged && all_read(tick);
+    let sources_concerned = concerned(tick, reports, one);
+    let known = judged && all_read(&sources_concerned);
     if json && one {
         printer::json(&all.remove(0))?;
     } else if json {
@@ -162,7 +164,7 @@ fn attention(tick: &Tick, seen: &[&Arc<Seen>], reports: &[Report], json: bool, o
         printer::json(&Attentions { schema: "headcount.attentions/1", sessions: all, sources: sources(tick) })?;
     } else {
         printer::write(&table::attention(&all, reports, known))?;
-        printer::write(&table::unread(&sources(tick)))?;
+        printer::write(&table::unread(&sources_concerned))?;
     }
     Ok(ExitCode::from(u8::from(anybody || !known)))
 }
@@ -171,12 +173,20 @@ fn sources(tick: &Tick) -> Vec<SourceReport> {
     tick.sources.iter().map(report::source).collect()
 }
 
-fn all_read(tick: &Tick) -> bool {
-    tick.sources.iter().all(|source| source.error.is_none())
+/// The sources that may have agents of what was asked for: all, unless it was a single session.
+fn concerned(tick: &Tick, reports: &[Report], one: bool) -> Vec<SourceReport> {
+    match reports {
+        [only] if one => only.sources.clone(),
+        _ => sources(tick),
+    }
+}
+
+fn all_read(sources: &[SourceReport]) -> bool {
+    sources.iter().all(|source| source.ok)
 }
 
 /// 0 only where all is known to be well: what could not be read may have agents that are not.
-fn exit_code(tick: &Tick, reports: &[Report]) -> ExitCode {
+fn exit_code(tick: &Tick, reports: &[Report], one: bool) -> ExitCode {
     let well = |r: &Report| matches!(r.session_health, SessionHealth::Healthy | SessionHealth::Empty);
-    ExitCode::from(u8::from(!(all_read(tick) && reports.iter().all(well))))
+    ExitCode::from(u8::from(!(all_read(&concerned(tick, reports, one)) && reports.iter().all(well))))
 }

@@ -216,8 +216,8 @@ fn open(setup: &Setup, name: &str) -> anyhow::Result<Session> {
     Ok(session(configured(setup, name)?, &clock)?)
 }
 
-/// The server of this name.
-fn configured<'s>(setup: &'s Setup, name: &str) -> anyhow::Result<&'s Upstream> {
+/// What is configured of the server of this name.
+pub fn configured<'s>(setup: &'s Setup, name: &str) -> anyhow::Result<&'s Upstream> {
     let configured = &setup.config().upstreams;
     configured.iter().find(|upstream| upstream.name == name).ok_or_else(|| {
         let near = nearest(name, configured.iter().map(|upstream| upstream.name.as_str()));

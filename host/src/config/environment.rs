@@ -1,5 +1,6 @@
 //! The environment, and the directories that it names. Nothing else in the crate reads it.
 
+use crate::names::Instance;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,8 +13,11 @@ const CACHE_DIR: &str = "HEADCOUNT_CACHE_DIR";
 /// Marks an agent that was started by `headcount run`.
 const AGENT: &str = "HEADCOUNT_AGENT";
 
+/// The headcounts that have started this program as an upstream server, one through the other, parted by commas.
+pub const STARTED_BY: &str = "HEADCOUNT_STARTED_BY";
+
 /// Variables that begin like a setting's and are none.
-pub(super) const NOT_SETTINGS: [&str; 4] = [CONFIG, STATE_DIR, CACHE_DIR, AGENT];
+pub(super) const NOT_SETTINGS: [&str; 5] = [CONFIG, STATE_DIR, CACHE_DIR, AGENT, STARTED_BY];
 
 /// Where files are put that nobody keeps.
 pub fn temp_dir() -> PathBuf {
@@ -43,6 +47,12 @@ impl Environment {
     pub(super) fn texts(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let set = self.0.iter().filter(|(_, value)| !value.is_empty());
         set.filter_map(|(name, value)| Some((name.to_str()?, value.to_str())))
+    }
+
+    /// The headcounts that have started this program as an upstream server, the first one first.
+    pub fn started_by(&self) -> Vec<Instance> {
+        let named = self.get(STARTED_BY).and_then(OsStr::to_str).unwrap_or_default();
+        named.split(',').filter_map(Instance::parse).collect()
     }
 
     /// The home directory.

@@ -7,6 +7,7 @@
 mod access;
 mod as_text;
 mod auth;
+mod bridge;
 mod check;
 mod environment;
 mod headers;
@@ -29,9 +30,10 @@ mod words;
 
 pub use access::{Access, EVERYBODY};
 pub use auth::{Auth, Issuer, SigningAlgorithm};
+pub use bridge::{Bridge, ErrorPattern};
 #[cfg(test)]
 pub(crate) use check::unheeded_keywords;
-pub use environment::{Dirs, Environment, NoDirectory, command_line, make_private, temp_dir};
+pub use environment::{Dirs, Environment, NoDirectory, STARTED_BY, command_line, make_private, temp_dir};
 pub use headers::{header, header_name};
 pub use layers::Flag;
 pub use load::{LoadError, Loaded, load, schema};

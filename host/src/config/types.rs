@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::auth::Auth;
+use super::bridge::Bridge;
 use super::policies::{Limits, Policy};
 use super::retained::Retained;
 use super::span::Span;
@@ -38,6 +39,8 @@ pub struct Config {
     #[serde(rename = "upstream")]
     #[schemars(extend("x-unique" = "name"))]
     pub upstreams: Vec<Upstream>,
+    /// The file bridge.
+    pub bridge: Bridge,
     /// The ledger of MCP clients.
     pub clients: Clients,
     /// Who may use a server over HTTP.

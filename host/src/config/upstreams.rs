@@ -194,6 +194,10 @@ fn faults(upstream: &Upstream) -> Vec<Fault<'_>> {
     if let Some(url) = &upstream.url {
         faults.extend(url_fault(url, upstream.has_secrets()).map(|fault| (vec!["url"], fault.to_owned())));
     }
+    if let Some(from) = &upstream.agents_from {
+        faults.extend(from.too_impatient().map(|fault| (vec!["agents_from", "stale_after"], fault)));
+        faults.extend(from.not_allowed(&upstream.allow).map(|fault| (vec!["agents_from", "tool"], fault)));
+    }
     let no_name = |name: &&String| name.is_empty() || name.chars().count() > 256 || name.chars().any(char::is_control);
     if let Some(name) = upstream.allow.iter().find(no_name) {
         let shown: String = name.chars().take(40).collect();
@@ -269,6 +273,29 @@ mod tests {
             assert!(said(&format!("url = '{url}'\ntoken_env = 'T'")).contains("in the clear"), "{url}");
         }
         assert_eq!(said("url = 'http://e.org'"), "");
+    }
+
+    #[test]
+    fn agents_are_asked_for_by_tools_that_may_be_called() {
+        let said =
+            |allow: &str, from: &str| said(&format!("command = 'a'\nallow = [{allow}]\nagents_from = {{ {from} }}"));
+        assert_eq!(said("", "tool = 'list_sessions'"), "");
+        assert_eq!(said("'list_sessions', 'get_session_status'", "tool = 'list_sessions'"), "");
+        let told = said("'list_sessions'", "tool = 'list_sessions'");
+        assert_eq!(told, "upstream[0].agents_from.tool: needs \"get_session_status\", which is not in `allow`");
+        assert_eq!(said("'list_sessions'", "tool = 'list_sessions', map = { id = '/id' }"), "");
+        assert!(said("'b'", "tool = 'c'").contains("needs \"c\""));
+        let told = said("", "tool = 'c', map = { id = 'id' }");
+        assert!(told.starts_with("upstream[0].agents_from.map.id: wanted text of the form"), "{told}");
+        assert!(said("", "tool = 'c', map = { id = '/a~2b' }").contains("wanted text of the form"));
+        assert_eq!(said("", "tool = 'c', map = { id = '/a~1b/0', words = { busy = 'working' } }"), "");
+        assert!(
+            said("", "tool = 'c', map = { id = '', words = { busy = 'workin' } }")
+                .contains("did you mean \"working\"?")
+        );
+        let told = said("", "tool = 'list_sessions', every = '2m'");
+        assert_eq!(told, "upstream[0].agents_from.stale_after: wanted at least `every` (2m), found 1m");
+        assert!(said("", "tool = 'c', sessions = 'by-path'").contains("\"by-root-path\""));
     }
 
     #[test]

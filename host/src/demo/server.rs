@@ -2,9 +2,9 @@
 //! because it has to do what no library would let it do: die, hang, flood, and pay no heed.
 
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -163,6 +163,7 @@ impl Server {
                 (0..number).try_for_each(|n| self.write(&ping(n)))?;
             }
             "big" => return self.answer(id, content(&"x".repeat(usize::try_from(number).unwrap_or_default()))),
+            "echo" if let Some(file) = arguments["file"].as_str() => return self.echo_file(id, Path::new(file)),
             "pid" => return self.answer(id, content(&std::process::id().to_string())),
             "fail" => {
                 return self.answer(id, json!({"content": [{"type": "text", "text": "failed"}], "isError": true}));
@@ -172,6 +173,18 @@ impl Server {
         let mut result = content(&arguments.to_string());
         result["structuredContent"] = arguments.clone();
         self.answer(id, result)
+    }
+
+    /// Answers what a file holds, and nothing at all as long as it is not there.
+    fn echo_file(&self, id: &Value, file: &Path) -> io::Result<()> {
+        match fs::read_to_string(file) {
+            Ok(text) => {
+                let mut result = content(&text);
+                result["structuredContent"] = serde_json::from_str(&text).unwrap_or_default();
+                self.answer(id, result)
+            }
+            Err(_) => Ok(()),
+        }
     }
 
     fn answer(&self, id: &Value, result: Value) -> io::Result<()> {

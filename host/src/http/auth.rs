@@ -8,7 +8,7 @@ use super::oauth::{AUTHORIZE, METADATA};
 use super::origin::origin;
 use super::problem::Problem;
 use super::rest::ROUTES;
-use super::traffic::{Whose, route};
+use super::traffic::{Holder, route};
 use crate::auth::oauth::Issuer;
 use crate::auth::{Admitted, Denied, Principal, Scope, Scopes};
 use crate::mcp::Tool;
@@ -104,7 +104,7 @@ pub(super) async fn admitted(State(app): State<Arc<App>>, mut request: Request, 
         response = next.run(request) => response,
     };
     if response.status() == StatusCode::FORBIDDEN {
-        response.extensions_mut().insert(Whose(user));
+        response.extensions_mut().insert(Holder(user));
     }
     // It is for this token's holder alone.
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -36,7 +36,7 @@ pub(super) async fn counted(State(app): State<Arc<App>>, request: Request, next:
         app.traffic.refusals.note(reason, Count::add_one);
         // Others were let in, or may come again as they are.
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let principal = response.extensions().get().map(|Whose(user)| user.clone());
+            let principal = response.extensions().get().map(|Holder(user)| user.clone());
             let client = client(agent.as_ref());
             let request = || RefusedRequest { principal, client, method, route, status: status.as_u16() };
             app.refused.came(reason, request);
@@ -47,7 +47,7 @@ pub(super) async fn counted(State(app): State<Arc<App>>, request: Request, next:
 
 /// The user whose token a request has shown that was refused all the same; it goes with the answer.
 #[derive(Debug, Clone)]
-pub(super) struct Whose(pub String);
+pub(super) struct Holder(pub String);
 
 /// What a program calls itself.
 pub(super) fn client(agent: Option<&HeaderValue>) -> String {

@@ -94,6 +94,14 @@ impl Service {
         self.monitor.tick(sight).await
     }
 
+    /// The same for one who asks whether or not anybody wants to know.
+    ///
+    /// # Errors
+    /// When nobody looks any more.
+    pub async fn glance(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
+        self.monitor.glance(sight).await
+    }
+
     /// The latest tick that there is, however old it is.
     pub fn latest(&self, sight: &Sight) -> Option<Arc<Tick>> {
         self.monitor.latest(sight)

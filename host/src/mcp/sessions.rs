@@ -5,7 +5,9 @@ use super::server::{Done, Server};
 use super::tools::Tool;
 use crate::report;
 use crate::store::audit::Outcome;
+use rmcp::RoleServer;
 use rmcp::model::JsonObject;
+use rmcp::service::RequestContext;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +16,11 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Arguments {}
 
-pub(super) async fn call(server: &Server, arguments: Option<JsonObject>) -> Done {
+pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context: &RequestContext<RoleServer>) -> Done {
     if let Err(message) = parse::<Arguments>(Tool::ListSessions, arguments) {
         return Done::failed(Outcome::Invalid, None, message);
     }
-    match server.tick().await {
+    match server.tick_for(context).await {
         Ok(tick) => {
             let sessions = report::sessions(tick.sessions.iter().map(|s| (&s.facts, &s.judgement)), &tick.sources);
             Done { tick: Some(tick), ..Done::structured(None, &sessions) }

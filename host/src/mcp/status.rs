@@ -74,7 +74,7 @@ pub(super) async fn call(server: &Server, arguments: Option<JsonObject>, context
     };
     let mut progress = Progress::new(context, 4.0);
     progress.step(|| "collecting".into()).await;
-    let tick = match server.tick().await {
+    let tick = match server.tick_for(context).await {
         Ok(tick) => tick,
         Err(error) => return Done::failed(Outcome::Failed, asked, error.to_string()),
     };

@@ -44,6 +44,8 @@ pub struct Monitor {
     passed_on: Mutex<Option<Duration>>,
     /// Ticks from before this moment are out of date.
     renewed: Arc<Mutex<Duration>>,
+    /// When somebody last asked who wanted to know.
+    attended: Arc<Mutex<Duration>>,
     clock: Arc<dyn Clock>,
     pace: Pace,
     figures: Arc<Figures>,
@@ -78,9 +80,15 @@ impl Monitor {
         let (ask, asked) = mpsc::sync_channel(1);
         let renewed = Arc::new(Mutex::new(Duration::ZERO));
         let figures = Arc::new(Figures::default());
-        let noting = Arc::clone(&figures);
-        let ticking =
-            Ticking { asked, renewed: Arc::clone(&renewed), pace, clock: Arc::clone(&clock), figures: noting };
+        let attended = Arc::new(Mutex::new(Duration::ZERO));
+        let ticking = Ticking {
+            asked,
+            renewed: Arc::clone(&renewed),
+            attended: Arc::clone(&attended),
+            pace,
+            clock: Arc::clone(&clock),
+            figures: Arc::clone(&figures),
+        };
         thread::Builder::new().name("sampler".into()).spawn(move || {
             let ended = match watcher() {
                 Ok(watcher) => ticking.run(watcher, &publish).map_err(|e| e.to_string()),
@@ -91,7 +99,7 @@ impl Monitor {
                 drop(publish.send_replace(Err(error)));
             }
         })?;
-        Ok(Self { latest, ask, passed_on: Mutex::default(), renewed, clock, pace, figures })
+        Ok(Self { latest, ask, passed_on: Mutex::default(), renewed, attended, clock, pace, figures })
     }
 
     /// The latest tick as `sight` shows it, or a new one where the latest is older than the faster pace allows.
@@ -99,6 +107,16 @@ impl Monitor {
     /// # Errors
     /// When the thread has ended.
     pub async fn tick(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
+        *self.attended.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.now().steady;
+        self.glance(sight).await
+    }
+
+    /// The same for one who asks again and again whether or not anybody wants to know, and so does not keep up the faster pace:
+    /// two headcounts that ask each other would never come to rest.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub async fn glance(&self, sight: &Sight) -> Result<Arc<Tick>, Ended> {
         let now = self.clock.now().steady;
         // Two paces, so that nobody waits for the tick that is just being made.
         let oldest = now.saturating_sub(2 * self.pace.tick);
@@ -169,6 +187,7 @@ impl Monitor {
 struct Ticking {
     asked: mpsc::Receiver<()>,
     renewed: Arc<Mutex<Duration>>,
+    attended: Arc<Mutex<Duration>>,
     pace: Pace,
     clock: Arc<dyn Clock>,
     figures: Arc<Figures>,
@@ -178,13 +197,14 @@ impl Ticking {
     /// Ticks until nobody can ask any more.
     fn run(&self, mut watcher: Watcher, publish: &watch::Sender<Latest>) -> Result<(), WatchError> {
         let mut latest = Arc::new(watcher.look()?);
-        let mut last_asked = latest.at.steady;
+        // Whoever has started it will ask.
+        *self.attended.lock().unwrap_or_else(PoisonError::into_inner) = latest.at.steady;
         loop {
             self.figures.note(&latest, &watcher);
             drop(publish.send_replace(Ok(Some(Arc::clone(&latest)))));
             // Beside the monitor's own, which all others come from.
             let is_followed = || publish.receiver_count() > 1;
-            if !self.wait_for_next(&latest, &mut last_asked, is_followed) {
+            if !self.wait_for_next(&latest, is_followed) {
                 return Ok(());
             }
             latest = Arc::new(watcher.tick()?);
@@ -192,17 +212,17 @@ impl Ticking {
     }
 
     /// Waits until the next tick is due or wanted; `false`: nobody can ask any more.
-    fn wait_for_next(&self, latest: &Tick, last_asked: &mut Duration, is_followed: impl Fn() -> bool) -> bool {
+    fn wait_for_next(&self, latest: &Tick, is_followed: impl Fn() -> bool) -> bool {
         loop {
             let now = self.clock.now().steady;
-            let attentive = now.saturating_sub(*last_asked) < ATTENTIVE || is_followed();
+            let attentive = now.saturating_sub(read(&self.attended)) < ATTENTIVE || is_followed();
             let due = latest.at.steady + if attentive { self.pace.tick } else { self.pace.idle_tick };
             match self.asked.recv_timeout(due.saturating_sub(now)) {
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => return true,
-                Ok(()) => *last_asked = self.clock.now().steady,
+                Ok(()) => {}
             }
-            let old = *last_asked >= latest.at.steady + self.pace.tick;
+            let old = self.clock.now().steady >= latest.at.steady + self.pace.tick;
             if old || latest.begun < read(&self.renewed) {
                 return true;
             }

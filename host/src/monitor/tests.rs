@@ -82,14 +82,26 @@ fn as_long_as_somebody_follows_the_pace_is_the_faster_one() {
     let first = tick(Duration::ZERO);
     let (ask, asked) = mpsc::sync_channel(1);
     let pace = Pace { tick: Duration::from_secs(1), idle_tick: Duration::from_secs(1000) };
-    let renewed = Arc::new(Mutex::new(Duration::ZERO));
-    let figures = Arc::default();
-    let ticking = Ticking { asked, renewed, pace, clock: Arc::clone(&clock) as _, figures };
-    let mut last_asked = clock.now().steady;
+    let (renewed, attended, figures) = Default::default();
+    let ticking = Ticking { asked, renewed, attended, pace, clock: Arc::clone(&clock) as _, figures };
     clock.advance(ATTENTIVE + Duration::from_secs(30));
-    assert!(ticking.wait_for_next(&first, &mut last_asked, || true), "long after the last question one is due");
+    assert!(ticking.wait_for_next(&first, || true), "long after the last question one is due");
     drop(ask);
-    assert!(!ticking.wait_for_next(&first, &mut last_asked, || false), "the next was not due yet");
+    assert!(!ticking.wait_for_next(&first, || false), "the next was not due yet");
+}
+
+#[tokio::test]
+async fn who_only_glances_is_answered_and_does_not_keep_up_the_pace() {
+    let clock = Arc::new(ManualClock::at(0));
+    let looks = || Ok::<_, String>(watcher(&Arc::new(SystemClock::default())));
+    let monitor = Monitor::start(looks, NEVER, Arc::clone(&clock) as _).unwrap();
+    monitor.glance(&Sight::All).await.unwrap();
+    let attended = read(&monitor.attended);
+    clock.advance(ATTENTIVE);
+    monitor.glance(&Sight::All).await.unwrap();
+    assert_eq!(read(&monitor.attended), attended);
+    monitor.tick(&Sight::All).await.unwrap();
+    assert_eq!(read(&monitor.attended), ATTENTIVE);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The agents that are known: when each was first seen, and what was settled then for as long as it lives.
 
-use super::agents::{Heads, Kinds, Look, Recogniser, Sighting, wraps};
+use super::agents::{Heads, Kinds, Look, Recogniser, Sighting, are_of_two, wraps};
 use super::facts::{ProcessState, Terminal};
 use super::ids;
 use super::processes::{Details, Liveness, ProcessId};
@@ -147,8 +147,9 @@ impl Census {
         self.declared.clear();
     }
 
-    /// Takes up a process that is declared, and says which row it is: its own, or that of the agent it is part of.
-    pub fn declare(&mut self, id: ProcessId, table: &impl ProcessTable) -> &Known {
+    /// Takes up a process that is declared, and says which row it is: its own, or that of the agent it is part of. An agent that it
+    /// only runs is part of it, unless that is another user's: `takes_all` where it may be.
+    pub fn declare(&mut self, id: ProcessId, takes_all: bool, table: &impl ProcessTable) -> &Known {
         let root = self.parts.get(&id).copied().unwrap_or_else(|| self.heads.head(id));
         if root != id {
             self.parts.insert(id, root);
@@ -160,8 +161,12 @@ impl Census {
         }
         if let Some(child) = self.wrapped_by(root, table) {
             let (id, kind) = (child.id, Arc::clone(&child.recognised.kind));
-            self.parts.insert(id, root);
-            self.known.entry(root).and_modify(|known| known.kind = kind);
+            if takes_all || !Self::is_anothers(root, child, table) {
+                self.parts.insert(id, root);
+                self.known.entry(root).and_modify(|known| known.kind = kind);
+            } else {
+                self.parts.remove(&id);
+            }
         }
         &self.known[&root]
     }
@@ -232,6 +237,12 @@ impl Census {
             settled,
             ..Known::bare(id)
         })
+    }
+
+    /// Whether an agent is run as another user than `root`, as far as that is known.
+    fn is_anothers(root: ProcessId, agent: &Sighting, table: &impl ProcessTable) -> bool {
+        let details = table.get(root.pid).map(|process| &process.details);
+        matches!(details, Some(Details::Read(program)) if are_of_two(program, &agent.program))
     }
 
     /// The agent that `root`, which is none itself, only runs.

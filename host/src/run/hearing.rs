@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// What was sent to several processes at once has come to all of them within so long.
-pub const TOGETHER: Duration = Duration::from_secs(1);
+/// What was sent to several processes at once has come to all of them within so long, also where the machine is busy.
+pub const TOGETHER: Duration = Duration::from_secs(5);
 
 /// Who hears signals in the agent's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

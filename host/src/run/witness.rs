@@ -21,8 +21,8 @@ use std::time::Duration;
 /// What it is called, in lists of processes and by those who start it.
 pub const NAME: &str = "witness";
 
-/// One that does not answer for so long is stopped, and knows nothing.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// One that does not answer for so long is stopped, and knows nothing yet.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whose question it is. Answers bring it back, so that nobody takes another's for its own; no signal has such a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Witness {
     asker: Asker,
     ask: File,
     told: File,
+    /// Questions that are not answered yet: an answer that is late is none to the next one.
+    open: usize,
 }
 
 impl Witness {
@@ -53,7 +55,7 @@ impl Witness {
         witness.stdin(questions.reader).stdout(answers.writer).stderr(Stdio::null());
         let pid = witness.spawn()?.id();
         let [ask, told] = [OwnedFd::from(questions.writer), OwnedFd::from(answers.reader)].map(File::from);
-        Ok((Self { asker: Asker::Front, ask, told }, pid))
+        Ok((Self { asker: Asker::Front, ask, told, open: 0 }, pid))
     }
 
     /// The same for the keeper, which has inherited both ends.
@@ -61,7 +63,7 @@ impl Witness {
     /// # Errors
     /// When it has not.
     pub fn inherited(ask: i32, told: i32) -> io::Result<Self> {
-        Ok(Self { asker: Asker::Keeper, ask: line::writing(ask)?, told: line::reading(told)? })
+        Ok(Self { asker: Asker::Keeper, ask: line::writing(ask)?, told: line::reading(told)?, open: 0 })
     }
 
     /// Both ends, to be passed on.
@@ -69,18 +71,19 @@ impl Witness {
         [&self.ask, &self.told]
     }
 
-    /// What has come to the whole group since it was last asked. One that is gone knows nothing.
+    /// What has come to the whole group since it was last asked, as far as it says so in time. One that is gone knows nothing.
     pub fn heard(&mut self) -> Vec<Signal> {
-        self.try_hear().unwrap_or_else(|error| {
+        let mut heard = Vec::new();
+        if let Err(error) = self.hear(&mut heard) {
             tracing::debug!("whether a signal came to all is not known: {error}");
-            Vec::new()
-        })
+        }
+        heard
     }
 
-    fn try_hear(&mut self) -> io::Result<Vec<Signal>> {
+    fn hear(&mut self, heard: &mut Vec<Signal>) -> io::Result<()> {
         self.ask.write_all(&[self.asker as u8])?;
-        let mut heard = Vec::new();
-        loop {
+        self.open += 1;
+        while self.open > 0 {
             let mut fds = [PollFd::from_borrowed_fd(self.told.as_fd(), PollFlags::IN)];
             line::wait(&mut fds, Some(PATIENCE))?;
             if !line::is_ready(&fds[0]) {
@@ -89,10 +92,12 @@ impl Witness {
             let mut byte = [0];
             self.told.read_exact(&mut byte)?;
             if byte[0] == self.asker as u8 {
-                return Ok(heard);
+                self.open -= 1;
+            } else {
+                heard.extend(Signal::try_from(i32::from(byte[0])));
             }
-            heard.extend(Signal::try_from(i32::from(byte[0])));
         }
+        Ok(())
     }
 }
 
@@ -127,5 +132,27 @@ fn tell(number: i32) -> io::Result<()> {
     match rustix::io::write(stdout(), &[byte]) {
         Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_late_is_none_to_the_next_question() {
+        let (mut ask, told) = (Line::new().unwrap(), Line::new().unwrap());
+        let [asks, hears] = [OwnedFd::from(ask.writer), OwnedFd::from(told.reader)].map(File::from);
+        let mut witness = Witness { asker: Asker::Keeper, ask: asks, told: hears, open: 0 };
+        let mut answers = told.writer;
+        assert_eq!(witness.heard(), [], "nobody answers");
+        let [term, keeper] = [Signal::SIGTERM as u8, Asker::Keeper as u8];
+        answers.write_all(&[term, keeper, Signal::SIGHUP as u8, keeper]).unwrap();
+        assert_eq!(witness.heard(), [Signal::SIGTERM, Signal::SIGHUP]);
+        answers.write_all(&[keeper]).unwrap();
+        assert_eq!(witness.heard(), []);
+        let mut questions = [0; 3];
+        ask.reader.read_exact(&mut questions).unwrap();
+        assert_eq!(questions, [keeper; 3]);
     }
 }

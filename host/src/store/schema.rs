@@ -1,7 +1,7 @@
 //! The schema of the database, step by step.
 
 /// Each step of the schema, in order. Steps are only ever added: how many were taken stands in the file (`user_version`).
-pub(super) const MIGRATIONS: [&str; 8] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED, OAUTH, FAMILIES];
+pub(super) const MIGRATIONS: [&str; 9] = [REGISTRY, CLIENTS, RUNS, GRANTS, TRANSPORT, ENDED, OAUTH, FAMILIES, USED];
 
 /// Who was declared.
 const REGISTRY: &str = "
@@ -182,4 +182,9 @@ const FAMILIES: &str = "
     DROP INDEX oauth_refresh_by_time;
     ALTER TABLE grant ADD COLUMN is_others INTEGER NOT NULL DEFAULT 0;
     UPDATE grant SET is_others = 1 WHERE length(id) > 24;
+";
+
+/// Sessions of the HTTP transport are over when they were not used for long, whichever server they were used with.
+const USED: &str = "
+    ALTER TABLE transport_session RENAME COLUMN begun_at_ms TO used_at_ms;
 ";

@@ -26,7 +26,10 @@ pub enum Request {
         arguments: Option<JsonObject>,
     },
     /// To list the tools.
-    ListTools,
+    ListTools {
+        /// Anew, though the server has not said that they have changed.
+        anew: bool,
+    },
     /// To list the resources.
     ListResources,
     /// To read one.
@@ -54,7 +57,7 @@ impl Request {
     pub fn in_words(&self) -> String {
         match self {
             Self::CallTool { name, .. } => format!("call of {}", clean(name)),
-            Self::ListTools => "list of tools".into(),
+            Self::ListTools { .. } => "list of tools".into(),
             Self::ListResources => "list of resources".into(),
             Self::ReadResource { .. } => "read of a resource".into(),
         }
@@ -74,7 +77,7 @@ impl Request {
                     _ => Err(Unanswered::Failed(Failure::Unsupported("the tool goes on as a task, out of reach"))),
                 }
             }
-            Self::ListTools => Ok(Answer::Tools(list_tools(peer).await?.into())),
+            Self::ListTools { .. } => Ok(Answer::Tools(list_tools(peer).await?.into())),
             Self::ListResources => Ok(Answer::Resources(list_resources(peer).await?)),
             Self::ReadResource { uri } => match peer.read_resource_once(ReadResourceRequestParams::new(uri)).await? {
                 ReadResourceResponse::Complete(result) => Ok(Answer::Read(result)),

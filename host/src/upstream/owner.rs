@@ -202,7 +202,7 @@ impl Owner {
             Request::CallTool { name, .. } => self.allow.check(name),
             _ => Ok(()),
         };
-        if !matches!(request, Request::ListTools) {
+        if !matches!(request, Request::ListTools { .. }) {
             self.lines.status.send_modify(|status| status.calls += 1);
         }
         self.calls.insert(id, Call { request, answer, sending: None, result: None });
@@ -225,7 +225,7 @@ impl Owner {
         if call.sending.take_if(|last| *last == sending).is_none() {
             return;
         }
-        let is_list = matches!(call.request, Request::ListTools);
+        let is_list = matches!(call.request, Request::ListTools { .. });
         self.stale |= result.as_ref().is_err_and(Unanswered::hints_at_change);
         match result {
             Ok(answer) => {
@@ -327,11 +327,11 @@ impl Owner {
                     return self.state.fail(id, refusal);
                 }
             }
-            (Request::ListTools, Some(tools)) if !self.stale => {
+            (Request::ListTools { anew: false }, Some(tools)) if !self.stale => {
                 call.result = Some(Ok(Answer::Tools(Arc::clone(tools))));
                 return self.state.answered(id, false);
             }
-            (Request::ListTools, _) => self.stale = false,
+            (Request::ListTools { .. }, _) => self.stale = false,
             _ => {}
         }
         self.sendings += 1;

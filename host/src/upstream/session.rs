@@ -94,7 +94,19 @@ impl Session {
     /// # Errors
     /// When there is no connection and none can be made.
     pub async fn list_tools(&self) -> Result<Vec<Tool>, UpstreamError> {
-        self.ask(Request::ListTools, self.0.server.timeout, |answer| match answer {
+        self.tools(false).await
+    }
+
+    /// The same, but the server is asked, whatever is known: a server may have changed its tools and not have said so.
+    ///
+    /// # Errors
+    /// As [`Self::list_tools`].
+    pub async fn list_tools_anew(&self) -> Result<Vec<Tool>, UpstreamError> {
+        self.tools(true).await
+    }
+
+    async fn tools(&self, anew: bool) -> Result<Vec<Tool>, UpstreamError> {
+        self.ask(Request::ListTools { anew }, self.0.server.timeout, |answer| match answer {
             Answer::Tools(tools) => Some(self.0.allow.of(&tools)),
             _ => None,
         })

@@ -29,7 +29,6 @@ pub struct AgentsFrom {
     pub every: Span,
     /// How old an answer may be before nobody knows what its agents do (at least `every`).
     #[serde(default = "stale_after")]
-    #[schemars(extend("x-not-below" = "every"))]
     pub stale_after: Span,
     /// Which sessions its agents are in.
     #[serde(default)]
@@ -38,6 +37,28 @@ pub struct AgentsFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub session: Option<String>,
+}
+
+impl AgentsFrom {
+    /// The tool of another headcount that is called for each session of its list.
+    pub const STATUS: &str = "get_session_status";
+
+    /// Its tool that lists them.
+    const SESSIONS: &str = "list_sessions";
+
+    /// That an answer would be too old before the next one comes.
+    pub(super) fn too_impatient(&self) -> Option<String> {
+        let Self { every, stale_after, .. } = self;
+        (stale_after.0 < every.0).then(|| format!("wanted at least `every` ({every}), found {stale_after}"))
+    }
+
+    /// Which tool it needs that is not among those that may be called, if only some may.
+    pub(super) fn not_allowed(&self, allow: &[String]) -> Option<String> {
+        let status = (self.map.is_none() && self.tool == Self::SESSIONS).then_some(Self::STATUS);
+        let mut needed = [self.tool.as_str()].into_iter().chain(status);
+        let missing = needed.find(|tool| !allow.is_empty() && allow.iter().all(|allowed| allowed != tool))?;
+        Some(format!("needs {missing:?}, which is not in `allow`"))
+    }
 }
 
 /// Which sessions a server's agents are in.

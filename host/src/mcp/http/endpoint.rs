@@ -186,8 +186,11 @@ async fn keep(guest: Arc<Guest>, admitted: Admitted, guests: Arc<Mutex<HashMap<S
         tokio::select! {
             () = admitted.ended.cancelled() => break,
             () = guest.over.cancelled() => return,
-            () = sleep(pause) => guest.end_idle(idle),
+            () = sleep(pause) => {}
         }
+        guest.end_idle(idle);
+        // Twice as long: what was used just before the pause was may have been missed.
+        guest.sessions.note_use(2 * pause).await;
     }
     lock(&guests).remove(&admitted.principal.grant_id);
     // The ledger tells by the grant why; that it was cut is said, lest it be taken for one that ended with this server.

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The memory for the sessions of one grant.
 #[derive(Clone)]
@@ -53,12 +54,27 @@ impl Memory {
         }
     }
 
+    /// Notes for how long each of these sessions has not been used: a new server counts from there.
+    pub async fn note_use(&self, unused: Vec<(Arc<str>, Duration)>) {
+        let setup = Arc::clone(&self.setup);
+        let note = move || {
+            let now_ms = setup.clock.now().unix_ms;
+            let used: Vec<_> =
+                unused.into_iter().map(|(id, unused)| (id, now_ms.saturating_sub(millis(unused)))).collect();
+            setup.store.use_sessions(&used)
+        };
+        let noted = tokio::task::spawn_blocking(note).await;
+        if let Err(error) = noted.map_err(|e| e.to_string()).and_then(|noted| noted.map_err(|e| e.to_string())) {
+            tracing::warn!("when sessions were used is not written down: {error}");
+        }
+    }
+
     async fn keep(&self, id: &str, hello: String) -> Result<(), SessionStoreError> {
         let copy = hello.clone();
         let keep = move |setup: &Setup, id: &str, grant: &str| {
             let now_ms = setup.clock.now().unix_ms;
-            let keep = u64::try_from(setup.config().clients.keep.0.as_millis()).unwrap_or(u64::MAX);
-            setup.store.keep_session(id, grant, &copy, now_ms, now_ms.saturating_sub(keep))
+            let oldest_ms = now_ms.saturating_sub(millis(setup.config().clients.keep.0));
+            setup.store.keep_session(id, grant, &copy, now_ms, oldest_ms)
         };
         let kept = self.with(id, keep).await;
         if kept.is_err() {
@@ -84,7 +100,11 @@ impl Memory {
 #[async_trait]
 impl SessionStore for Memory {
     async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        let found = self.with(id, |setup, id, grant| setup.store.kept_session(id, grant)).await?;
+        let load = |setup: &Setup, id: &str, grant: &str| {
+            let now_ms = setup.clock.now().unix_ms;
+            setup.store.kept_session(id, grant, now_ms.saturating_sub(millis(setup.config().clients.idle.0)))
+        };
+        let found = self.with(id, load).await?;
         Ok(found.map(|hello| serde_json::from_str(&hello)).transpose()?)
     }
 
@@ -95,4 +115,8 @@ impl SessionStore for Memory {
     async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {
         self.with(id, |setup, id, _| setup.store.forget_session(id)).await
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

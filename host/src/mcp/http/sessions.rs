@@ -165,6 +165,17 @@ impl Sessions {
         ids.iter().for_each(|id| self.end(id, EndReason::Idle));
     }
 
+    /// Notes which of them were used lately: not for so long at the most, which is since this was last done.
+    pub async fn note_use(&self, since: Duration) {
+        let unused = |session: &Session| session.0.life.unused_for().unwrap_or_default();
+        let used: Vec<(SessionId, Duration)> =
+            self.all().iter().map(|(id, session)| (Arc::clone(id), unused(session))).collect();
+        let used: Vec<_> = used.into_iter().filter(|(_, unused)| *unused <= since).collect();
+        if !used.is_empty() {
+            self.memory.note_use(used).await;
+        }
+    }
+
     /// Ends all of them.
     pub fn end_all(&self, reason: EndReason) {
         let ids: Vec<SessionId> = self.all().keys().cloned().collect();

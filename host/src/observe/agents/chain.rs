@@ -47,6 +47,7 @@ impl Heads {
 /// Whether `child` is the same agent as its parent.
 fn continues(parent: &Sighting, child: &Sighting) -> bool {
     parent.id != child.id
+        && !are_of_two(&parent.program, &child.program)
         && parent.recognised.kind == child.recognised.kind
         && (parent.recognised.launcher || (given(parent) == given(child) && same_folder(parent, child)))
 }
@@ -54,6 +55,11 @@ fn continues(parent: &Sighting, child: &Sighting) -> bool {
 /// What the agent was given, without its interpreter and that one's options. `None`: cannot be read, equals nothing.
 fn given(sighting: &Sighting) -> Option<&[String]> {
     sighting.program.argv.as_ref().ok()?.get(sighting.recognised.args_from..)
+}
+
+/// Whether two programs are run by different users, as far as that is known: then they are no one's one agent.
+pub fn are_of_two(one: &Program, other: &Program) -> bool {
+    matches!((one.uid, other.uid), (Some(one), Some(other)) if one != other)
 }
 
 fn same_folder(parent: &Sighting, child: &Sighting) -> bool {

@@ -6,7 +6,7 @@ mod kinds;
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Heads, wraps};
+pub use chain::{Heads, are_of_two, wraps};
 pub use kinds::{KindError, Kinds, Recognised};
 
 use super::facts::ProcessState;

@@ -88,7 +88,9 @@ impl Rosters {
                         Found::Unreadable("the processes cannot be listed".to_owned())
                     };
                     let at = (id.clone(), session.elsewhere.clone());
-                    let mut place = Place::new(at, agent.clone(), found, table, census);
+                    // The operator's rosters alone name no owner, and take up whose agents they like.
+                    let takes_all = session.owner.is_none();
+                    let mut place = Place::new(at, agent.clone(), found, takes_all, table, census);
                     let theirs = session.owner.as_deref().filter(|owner| *owner != me);
                     if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
                         problems.push(format!("session {id}: {} {why}", agent.name));
@@ -130,11 +132,12 @@ impl Declared {
             root.map(|root| fs::canonicalize(root).unwrap_or_else(|_| root.clone()))
                 .is_some_and(|root| new.root_path == Some(root))
         };
-        let mut there = self.sessions.iter().filter(is_there);
+        let here = || self.sessions.iter().filter(|session| session.elsewhere.is_none());
+        let mut there = here().filter(is_there);
         if let Some(only) = there.next().filter(|_| there.next().is_none()) {
             return only.id.clone();
         }
-        let of_id = |id: &str| self.sessions.iter().find(|session| session.id.as_str() == id);
+        let of_id = |id: &str| here().find(|session| session.id.as_str() == id);
         let free = ids::free(new.id.as_str(), owner, |id| of_id(id).is_none_or(is_open));
         let id = SessionId::parse(&free).unwrap_or_else(|_| new.id.clone());
         self.add_session(&DeclaredSession { id: id.clone(), ..new.clone() });
@@ -162,11 +165,12 @@ impl Place {
         (session, elsewhere): (SessionId, Option<Elsewhere>),
         agent: DeclaredAgent,
         found: Found,
+        takes_all: bool,
         table: &impl ProcessTable,
         census: &mut Census,
     ) -> Self {
         let (known, state, note) = match found {
-            Found::Process(id, note) => (Some(census.declare(id, table).clone()), ProcessState::Gone, note),
+            Found::Process(id, note) => (Some(census.declare(id, takes_all, table).clone()), ProcessState::Gone, note),
             Found::Unreadable(why) => (None, ProcessState::Unreadable, Some(why)),
             Found::NotSeen(why) => (None, ProcessState::NotLocal, Some(why)),
             Found::Nothing(why) => (None, ProcessState::Gone, Some(why)),

@@ -114,6 +114,33 @@ fn a_declared_process_of_another_user_stays_where_its_user_sees_it() {
     assert_eq!((shown(&seen, ADA), pids(&seen, MALLORY)), (vec![("shop".to_owned(), 10)], vec![]));
 }
 
+/// As `sudo -u` does it.
+#[test]
+fn an_agent_that_somebody_runs_as_another_user_is_that_users_row() {
+    let registry = Registry::default();
+    let mut scene = Scene::new(vec![Box::new(registry.clone())], |world, disk| {
+        world.start(10, 1, &["sudo", "-u", "mallory", "claude", "-p", "x"], disk);
+        world.change(10, |program| program.uid = Some(ADA.parse().unwrap()));
+        world.start(11, 10, &["claude", "-p", "x"], disk);
+        world.change(11, |program| program.uid = Some(MALLORY.parse().unwrap()));
+    });
+    let wrapper = session("shop", vec![agent("it", pid(10))]);
+    *registry.0.lock().unwrap() = vec![of(ADA, wrapper.clone())];
+    let seen = scene.look();
+    assert_eq!((pids(&seen, ADA), pids(&seen, MALLORY)), (vec![10], vec![11]), "{seen:#?}");
+    let kind = |owner: &str| seen.iter().find(|one| one.session.owner == owner).unwrap().agents[0].kind.clone();
+    assert_eq!([kind(ADA), kind(MALLORY)], [crate::observe::census::NO_KIND, "claude"]);
+    // Whose process it is is not known: then it is what it seems to be.
+    scene.world().change(11, |program| program.uid = None);
+    let seen = scene.look_after(1);
+    assert_eq!((shown(&seen, ADA), pids(&seen, MALLORY)), (vec![("shop".to_owned(), 10)], vec![]));
+    scene.world().change(11, |program| program.uid = Some(MALLORY.parse().unwrap()));
+    // The operator's own roster takes up whose it likes.
+    *registry.0.lock().unwrap() = vec![wrapper];
+    let seen = scene.look_after(1);
+    assert_eq!(seen.iter().flat_map(|one| &one.agents).map(|agent| agent.process_id).collect::<Vec<_>>(), [Some(10)]);
+}
+
 #[test]
 fn agents_of_several_users_in_one_folder_are_sessions_of_their_own() {
     let (mut scene, _, id, folder) = adas();

@@ -4,6 +4,7 @@ use super::answer::{form, json};
 use super::listing::Listing;
 use super::report::{self, Part, Schema};
 use super::{Taker, map};
+use crate::config::AgentsFrom;
 use crate::upstream::{JsonObject, Session};
 use serde_json::{Value, json};
 
@@ -12,9 +13,6 @@ const CALLS_MAX: usize = 400;
 
 /// So many agents are asked for at once.
 const PAGE: u32 = 500;
-
-/// The tool of another headcount that tells of one session.
-const STATUS: &str = "get_session_status";
 
 /// Asks for the list, with everything that belongs to it.
 ///
@@ -98,10 +96,10 @@ impl Asking<'_> {
             }
             let Value::Object(arguments) = json!({ "session_id": id, "limit": PAGE }) else { continue };
             self.calls += 1;
-            let result = self.session.call_tool(STATUS, Some(arguments.clone())).await;
+            let result = self.session.call_tool(AgentsFrom::STATUS, Some(arguments.clone())).await;
             let result = result.map_err(|error| format!("{}: {}", error.operation, error.failure))?;
             match json(&result) {
-                Ok(page) => self.pages(STATUS, &arguments, page.into_owned()).await?,
+                Ok(page) => self.pages(AgentsFrom::STATUS, &arguments, page.into_owned()).await?,
                 Err(why) => self.listing.leave_out(format!("session {id}: {why}")),
             }
         }

@@ -134,7 +134,7 @@ fn shown(key: &str, at: &str) -> String {
 /// That a pointer finds nothing, and what stands at the last place that it leads to.
 fn nothing(key: &str, at: &str, value: &Value) -> String {
     let places = at.match_indices('/').map(|(end, _)| &at[..end]);
-    let reached = places.filter_map(|place| Some((place, value.pointer(place)?))).last();
+    let reached = places.rev().find_map(|place| Some((place, value.pointer(place)?)));
     match reached {
         Some((place, there)) if !place.is_empty() => {
             format!("{} finds nothing: at {place:?} is {}", shown(key, at), form(there))

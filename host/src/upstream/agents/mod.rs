@@ -2,7 +2,8 @@
 //!
 //! `asking` calls the tool, `answer` finds the JSON in what comes back, `report` understands another headcount and `map` whatever
 //! the configuration describes; both fill a `Listing`, of which `facts` makes what is declared. Nothing of it is trusted: all is
-//! cleaned and bounded, ids are made valid, and who claims to be an agent that is here is not listed.
+//! cleaned and bounded, ids are made valid, and who claims to be an agent that is here is not listed. `started` keeps a headcount
+//! from starting itself without end.
 
 mod answer;
 mod asking;
@@ -13,11 +14,13 @@ mod ids;
 mod listing;
 mod map;
 mod report;
+mod started;
 #[cfg(test)]
 mod tests;
 mod when;
 
 pub use listing::Listing;
+pub use started::may_be_asked;
 
 use super::Session;
 use crate::clock::Moment;

@@ -237,7 +237,7 @@ fn degraded(status: &str, checks: &[Check], activity: Option<&Statement>) -> Opt
         PASSED_ON => check.detail.clone(),
         name => format!("{name}: {}", check.detail),
     };
-    match more.map(|check| said(check)).collect::<Vec<_>>().join("; ") {
+    match more.map(said).collect::<Vec<_>>().join("; ") {
         more if !more.is_empty() => Some(more),
         _ if follows => None,
         _ => Some("is degraded there".into()),

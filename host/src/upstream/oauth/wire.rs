@@ -68,7 +68,7 @@ impl Wire {
             true => Ok(()),
             false => Err("it is not https".into()),
         });
-        let host = url.host_str().map_or_else(|| url.scheme(), |host| host);
+        let host = url.host_str().unwrap_or_else(|| url.scheme());
         checked.map(|()| url.clone()).map_err(|why| format!("{} is not gone to: {why}", clean(host)))
     }
 

@@ -41,6 +41,9 @@ pub struct RetainedStatus {
     /// When the process last said that it lives, Unix milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
+    /// Whether there is a connection now: one that was lost is made again for the next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected: Option<bool>,
 }
 
 /// Where the connection of a retained session is.
