@@ -22,7 +22,7 @@ fn after(world: &World, before: &str, args: &[&str]) -> Command {
     command
 }
 
-fn run_full(world: &World, args: &[&str]) -> Ran {
+pub fn run_full(world: &World, args: &[&str]) -> Ran {
     finish(after(world, "ulimit -f 0;", args))
 }
 

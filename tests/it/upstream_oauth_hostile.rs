@@ -169,6 +169,18 @@ fn a_refresh_token_is_shown_once_however_many_processes_want_to_renew() {
 }
 
 #[test]
+fn a_full_disk_uses_no_refresh_token_up() {
+    let issuer = Issuer::start(|_, _| None);
+    let world = client(&issuer.url(), "oauth = true");
+    assert_eq!(log_in(&world).code, Some(0));
+    age(&world);
+    let ran = crate::full_disk::run_full(&world, &["upstream", "call", "far", "look"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("the login cannot be kept in"), "{ran:#?}");
+    assert!(refreshes(&issuer).is_empty());
+    assert_eq!(call(&world).code, Some(0));
+}
+
+#[test]
 fn tokens_that_end_at_once_are_renewed_within_a_session() {
     let given = AtomicU64::new(0);
     let issuer = Issuer::start(move |heard, _| {

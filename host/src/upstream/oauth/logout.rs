@@ -82,8 +82,8 @@ fn request(endpoint: &str, token: &str, kept: &Kept, secret: Option<String>) -> 
             request = request.header(AUTHORIZATION, value);
         }
         secret => {
-            form.append_pair("client_id", id);
-            form.extend_pairs(secret.map(|secret| ("client_secret", secret)));
+            // An empty field counts as none (RFC 6749, section 3.1), but servers made with the Python SDK want it to be there.
+            form.append_pair("client_id", id).append_pair("client_secret", secret.as_deref().unwrap_or_default());
         }
     }
     request.body(form.finish().into_bytes())

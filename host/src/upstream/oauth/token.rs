@@ -92,6 +92,8 @@ impl Access {
         if kept.tokens().is_none_or(|tokens| tokens.refresh_token.is_none()) {
             return Err(self.logged_out(Some("the login has ended, and cannot be renewed")));
         }
+        // Where what comes could not be kept, what it is asked for with must not be used up.
+        self.keep.write(kept, lock)?;
         let unknown = |error: AuthError| NoToken::Unknown(in_words(&error));
         let wire = Arc::new(Wire::to(&self.url).await.map_err(NoToken::Unknown)?);
         let store = InMemoryCredentialStore::new();
