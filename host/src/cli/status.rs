@@ -142,10 +142,7 @@ fn print(tick: &Tick, mut reports: Vec<Report>, json: bool, one: bool, view: &Vi
         (true, false) => printer::json(&Reports { schema: "headcount.reports/1", reports, sources: sources(tick) }),
         (false, _) if tick.sessions.is_empty() => Ok(printer::write(&table::nobody(&sources(tick)))?),
         (false, _) => {
-            // What concerns a session is said with it.
-            let is_said =
-                |source: &SourceReport| reports.iter().any(|r| r.sources.iter().any(|s| s.name == source.name));
-            let sources: Vec<_> = concerned(tick, &reports, one).into_iter().filter(|s| !is_said(s)).collect();
+            let sources = concerned(tick, &reports, one);
             printer::write(&reports.iter().map(|r| table::report(r, view)).collect::<Vec<_>>().join("\n"))?;
             Ok(printer::write(&table::unread(&sources))?)
         }
