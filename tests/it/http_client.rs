@@ -43,11 +43,17 @@ impl Server {
         command.env("HEADCOUNT_SAMPLING_TICK", "100ms");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        log.read_line(&mut line).unwrap();
-        let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
-        let said = Arc::new(Mutex::new(line));
+        let mut said = String::new();
+        let address = loop {
+            let begin = said.len();
+            // It may have to warn of something first.
+            assert!(log.read_line(&mut said).unwrap() > 0, "no address in {said:?}");
+            let address = said[begin..].split("://").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
+            if let Some(address) = address {
+                break address;
+            }
+        };
+        let said = Arc::new(Mutex::new(said));
         let more = Arc::clone(&said);
         let listens = thread::spawn(move || {
             let mut line = String::new();
