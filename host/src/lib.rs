@@ -16,7 +16,7 @@
 //! | [`history`] | how figures move |
 //! | [`observe`] | processes, agents, sessions, rosters |
 //! | [`store`] | registry, ledger, grants, audit log; the door to agents' databases |
-//! | [`config`], [`names`], [`clock`], [`files`], [`text`], [`figures`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted; figures that grow |
+//! | [`config`], [`names`], [`clock`], [`files`], [`text`], [`figures`], [`stderr`] | the only readers of settings and clocks; what may be a name; files and texts that are not trusted; figures that grow; where prose goes |
 
 pub mod auth;
 pub mod authoring;
@@ -46,6 +46,7 @@ pub mod report;
 #[cfg(target_os = "linux")]
 pub mod run;
 pub mod setup;
+pub mod stderr;
 pub mod store;
 pub mod text;
 pub mod upstream;

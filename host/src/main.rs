@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Each error says by itself what is wrong; its sources would say it again.
-            anstream::eprintln!("headcount: {error}");
+            headcount::stderr::line(&format!("headcount: {error}"));
             ExitCode::from(ERROR)
         }
     }
@@ -53,5 +53,7 @@ fn start_log(mut filter: EnvFilter) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
+        // That the log cannot be written would be said on stderr, by a macro that panics where that cannot be written.
+        .log_internal_errors(false)
         .init();
 }

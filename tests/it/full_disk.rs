@@ -108,3 +108,18 @@ fn a_server_that_cannot_write_says_so_reads_on_and_goes_on_when_there_is_room() 
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
     assert_eq!(again.post(&[], &ping).status, 200);
 }
+
+#[test]
+fn who_cannot_be_told_on_stderr_is_served_all_the_same() {
+    let world = World::new();
+    let ran = finish(after(&world, "exec 2>/dev/full;", &["status", "nobody"]));
+    assert_eq!(ran.code, Some(2), "as where the error can be said");
+    let folder = world.path("session");
+    let args = ["bridge", "--session-dir", folder.to_str().unwrap(), "--", HEADCOUNT, "stand-in-server"];
+    let mut bridge = after(&world, "exec 2>/dev/full;", &args).spawn().unwrap();
+    let status = || std::fs::read_to_string(folder.join("status.json")).unwrap_or_default();
+    until("it is ready, and has said so in its log", || status().contains("\"ready\""));
+    std::fs::write(folder.join("request-1.json"), r#"{"tool": "close", "arguments": {}}"#).unwrap();
+    assert_eq!(bridge.wait().unwrap().code(), Some(0));
+    assert!(status().contains("\"closed\""), "{}", status());
+}

@@ -106,6 +106,11 @@ fn only_the_configuration_reads_the_environment() {
 }
 
 #[test]
+fn prose_goes_to_stderr_by_one_way_that_cannot_fail() {
+    assert_eq!(strays(r"\beprint(ln)?!|anstream::stderr", &["stderr.rs"]), Vec::<String>::new());
+}
+
+#[test]
 fn only_the_printer_writes_to_stdout() {
     assert_eq!(strays(r"\bprint(ln)?!|stdout\(\)(\.lock|\.write|;)", &["cli/printer.rs"]), Vec::<String>::new());
 }
@@ -127,7 +132,7 @@ const LAYERS: [&[&str]; 10] = [
     &["history"],
     &["observe"],
     &["store"],
-    &["config", "names", "clock", "files", "text", "figures"],
+    &["config", "names", "clock", "files", "text", "figures", "stderr"],
 ];
 
 #[test]

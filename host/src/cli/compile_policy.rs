@@ -24,11 +24,11 @@ pub fn run(args: Args) -> ExitCode {
     match compile_stdin(&CompileOrder { cache, largest, pooled, cpu, memory }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(LoadError::Policy { outcome, .. }) => {
-            anstream::eprintln!("{outcome}");
+            crate::stderr::line(&outcome.to_string());
             ExitCode::from(COMPILE_REFUSED)
         }
         Err(other) => {
-            anstream::eprintln!("{other}");
+            crate::stderr::line(&other.to_string());
             ExitCode::from(ERROR)
         }
     }

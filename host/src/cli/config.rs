@@ -77,7 +77,7 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
         return Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(ERROR) });
     }
     for warning in warnings {
-        anstream::eprintln!("warning: {warning}");
+        crate::stderr::line(&format!("warning: {warning}"));
     }
     if !ok {
         anyhow::bail!(problems.join("\n"));

@@ -92,7 +92,7 @@ pub fn unregister(setup: &Setup, args: &UnregisterArgs) -> anyhow::Result<ExitCo
         printer::line(&format!("unregistered: {} of session {session}", args.name))?;
     }
     if is_kept {
-        anstream::eprintln!("headcount: `headcount run` still stands by it: it goes on, and nothing of it is recorded");
+        crate::stderr::line("headcount: `headcount run` still stands by it: it goes on, and nothing of it is recorded");
     }
     Ok(ExitCode::SUCCESS)
 }

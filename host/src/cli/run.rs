@@ -86,7 +86,7 @@ pub struct AnchorArgs {
 #[cfg(target_os = "linux")]
 pub fn run(setup: anyhow::Result<Setup>, args: Args) -> anyhow::Result<ExitCode> {
     setup.and_then(|setup| start(&setup, args)).or_else(|error| {
-        anstream::eprintln!("headcount: {error}");
+        crate::stderr::line(&format!("headcount: {error}"));
         Ok(crate::run::cannot_start())
     })
 }

@@ -52,7 +52,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
     let setup = setup.strict(args.strict);
     let over_http = args.http.is_some() || args.unix.is_some();
     if !over_http && std::io::stdin().is_terminal() {
-        anstream::eprintln!("headcount serves MCP on stdin and stdout, and waits for a client; Ctrl-C ends it.");
+        crate::stderr::line("headcount serves MCP on stdin and stdout, and waits for a client; Ctrl-C ends it.");
     }
     if args.strict {
         // Once before anybody is answered; what was compiled is kept for the second time.
@@ -78,7 +78,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
         let opened = move |place: &str| {
             // A socket is at no address.
             let all = if place.starts_with("http") { &*all } else { "" };
-            anstream::eprintln!("headcount serves MCP at {place}/mcp, and REST at {place}/v1{all}");
+            crate::stderr::line(&format!("headcount serves MCP at {place}/mcp, and REST at {place}/v1{all}"));
         };
         let endpoint = Endpoint::new(Arc::new(service));
         let tell = Tell { opened: Box::new(opened), asked: Box::new(asked) };
@@ -99,7 +99,7 @@ pub fn run(setup: Setup, args: Args) -> anyhow::Result<ExitCode> {
 /// Shows the code that consents to a request, where a person sees it and no file keeps it.
 fn asked(request: &RequestRow) {
     if std::io::stderr().is_terminal() {
-        anstream::eprintln!("{}", sentence(request));
+        crate::stderr::line(&sentence(request));
     }
 }
 

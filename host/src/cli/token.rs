@@ -81,7 +81,9 @@ fn create(setup: &Setup, args: CreateArgs) -> anyhow::Result<ExitCode> {
         return Err(error.into());
     }
     let id = &grant.id;
-    anstream::eprintln!("This is the only time that the token is shown. `headcount token revoke {id}` ends it.");
+    crate::stderr::line(&format!(
+        "This is the only time that the token is shown. `headcount token revoke {id}` ends it."
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -33,7 +33,10 @@ pub fn receive(words: &[OsString]) {
     let Some(kind) = words.first().and_then(|word| KINDS.into_iter().find(|kind| word == kind)) else {
         if io::stderr().is_terminal() {
             let word = words.first().map(|word| clean(&word.to_string_lossy())).unwrap_or_default();
-            anstream::eprintln!("headcount hook: no kind of agent is called {word:?}, only {}", KINDS.join(", "));
+            crate::stderr::line(&format!(
+                "headcount hook: no kind of agent is called {word:?}, only {}",
+                KINDS.join(", ")
+            ));
         }
         return;
     };

@@ -79,7 +79,7 @@ pub fn run(order: Order, command: Vec<OsString>) -> io::Result<ExitCode> {
             Ok(ExitCode::from(ending.exit_code()))
         }
         Outcome::Refused(why, code) => {
-            anstream::eprintln!("headcount: {why}");
+            crate::stderr::line(&format!("headcount: {why}"));
             Ok(ExitCode::from(code))
         }
     }
@@ -343,7 +343,7 @@ impl Front {
             terminals.give_back();
         }
         if io::stderr().is_terminal() {
-            anstream::eprintln!("headcount: {ending}; starts again in {} (Ctrl-C ends)", Wait(wait));
+            crate::stderr::line(&format!("headcount: {ending}; starts again in {} (Ctrl-C ends)", Wait(wait)));
         }
     }
 

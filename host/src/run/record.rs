@@ -231,7 +231,7 @@ impl Record {
         if !std::mem::replace(&mut self.complained, true) {
             // In a terminal in raw mode a line's end alone does not go back to the margin.
             let end = if self.order.terminal { "\r\n" } else { "\n" };
-            anstream::eprint!("headcount: the run is not recorded: {why}{end}");
+            crate::stderr::write(&format!("headcount: the run is not recorded: {why}{end}"));
         }
     }
 }

@@ -110,8 +110,8 @@ fn settings_with(
     let (bytes, _) = bytes(place).map_err(|outcome| anyhow::anyhow!("{outcome}"))?;
     let known = snapshot.settings_of(&bytes);
     if known.is_none() && !snapshot.judged_by.is_empty() {
-        anstream::eprintln!(
-            "headcount: this file of the policy had no part in that decision; it judges without settings"
+        crate::stderr::line(
+            "headcount: this file of the policy had no part in that decision; it judges without settings",
         );
     }
     Ok(known.map(Into::into))
