@@ -9,7 +9,7 @@ mod figures;
 
 use std::fmt::{Arguments, Write as _};
 
-pub(crate) use evidence::{STALLED, STOPPED, WAITING_TOO_LONG};
+pub(crate) use evidence::{ELSEWHERE, STALLED, STOPPED, WAITING_TOO_LONG};
 
 use crate::activity::{Finding, State, gap};
 use crate::settings::Settings;

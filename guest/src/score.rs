@@ -3,7 +3,7 @@
 use crate::activity::{Finding, Why, find};
 use crate::checks::{Failure, Sheet, check};
 use crate::settings::Settings;
-use crate::{Activity, Agent, AgentVerdict, ProcessState, Status};
+use crate::{Activity, Agent, AgentVerdict, ProcessState, Source, Status};
 
 /// An agent's verdict, and the failed check that matters most, which the advice goes by.
 pub(crate) struct Assessment {
@@ -11,6 +11,8 @@ pub(crate) struct Assessment {
     pub(crate) worst: Option<Failure>,
     /// Whether a signal has stopped it.
     pub(crate) stopped: bool,
+    /// Whether an upstream tells of it, and nobody can do anything for it from here.
+    pub(crate) elsewhere: bool,
 }
 
 /// Judges one agent.
@@ -35,7 +37,9 @@ pub(crate) fn assess(agent: &Agent, now_ms: u64, settings: &Settings) -> Assessm
         checks_passed: sheet.passed,
         checks: sheet.listed,
     };
-    Assessment { verdict, worst: sheet.worst, stopped }
+    let told = agent.evidence.iter().any(|evidence| evidence.source == Source::Upstream);
+    let elsewhere = agent.process == ProcessState::NotLocal && told;
+    Assessment { verdict, worst: sheet.worst, stopped, elsewhere }
 }
 
 /// Failed, then over, then unreadable, then with problems, then not understood; else active.

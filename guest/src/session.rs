@@ -1,6 +1,6 @@
 //! The session's verdict: its agents', their sums, its health and who needs somebody.
 
-use crate::checks::{STALLED, STOPPED, WAITING_TOO_LONG};
+use crate::checks::{ELSEWHERE, STALLED, STOPPED, WAITING_TOO_LONG};
 use crate::score::{Assessment, assess};
 use crate::settings::Settings;
 use crate::text::Clean;
@@ -149,10 +149,10 @@ fn urgency_of(verdict: &AgentVerdict) -> Option<Urgency> {
 }
 
 /// What somebody should know of an agent, and do.
-fn need(&Assessment { ref verdict, worst, stopped }: &Assessment) -> (String, &'static str) {
+fn need(&Assessment { ref verdict, worst, stopped, elsewhere }: &Assessment) -> (String, &'static str) {
     let failure =
         worst.and_then(|worst| Some((worst.rule, verdict.checks.get(worst.index)?.detail.get(..worst.said)?)));
-    match (verdict.status, verdict.activity, failure) {
+    let (why, action) = match (verdict.status, verdict.activity, failure) {
         (Status::Failed, _, Some((rule, detail))) => (format!("failed: {detail}"), rule.action),
         (_, Activity::WaitingForInput, _) if verdict.reason.is_empty() => {
             ("waits for input".to_owned(), WAITING_TOO_LONG.action)
@@ -163,7 +163,8 @@ fn need(&Assessment { ref verdict, worst, stopped }: &Assessment) -> (String, &'
         }
         (_, _, Some((rule, detail))) => (format!("{}: {detail}", rule.name), rule.action),
         (_, _, None) => (verdict.reason.clone(), STALLED.action),
-    }
+    };
+    (why, if elsewhere { ELSEWHERE.action } else { action })
 }
 
 /// The sums over what was measured, and how many agents are what.

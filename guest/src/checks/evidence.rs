@@ -13,8 +13,8 @@ pub(crate) const STALLED: Rule =
 pub(crate) const STOPPED: &str = "fg in its terminal, or kill -CONT PID";
 pub(crate) const WAITING_TOO_LONG: Rule = Rule { name: "waiting-too-long", action: "answer it in its terminal" };
 const EVIDENCE_CONFLICT: Rule = Rule { name: "evidence-conflict", action: "" };
-
-const ELSEWHERE: Rule = Rule { name: "elsewhere", action: "look at it where it runs" };
+/// What there is to do for an agent that an upstream tells of.
+pub(crate) const ELSEWHERE: Rule = Rule { name: "elsewhere", action: "see to it where it runs" };
 
 /// The word of an upstream for an agent that is degraded where it is, whatever it does.
 const DEGRADED: &str = "degraded";

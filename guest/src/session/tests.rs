@@ -172,6 +172,18 @@ fn the_dead_count_only_by_what_they_left_behind() {
 }
 
 #[test]
+fn what_an_agent_elsewhere_needs_is_done_where_it_runs() {
+    for claim in [Claim::Waiting, Claim::Failed] {
+        let action = |process, source| {
+            let evidence = vec![said(source, claim, "so", 1000)];
+            judged(vec![Agent { process, ..agent_that("a", evidence) }]).advice[0].action.clone()
+        };
+        assert_eq!(action(ProcessState::NotLocal, Source::Upstream), "see to it where it runs");
+        assert!(action(ProcessState::Sleeping, Source::Hook).contains(" its "));
+    }
+}
+
+#[test]
 fn an_agent_elsewhere_is_not_missing_here() {
     let elsewhere = Agent { process: ProcessState::NotLocal, metrics: no_metrics(), trend: None, ..agent("a") };
     let unreadable = Agent { process: ProcessState::Unreadable, ..elsewhere.clone() };
