@@ -113,6 +113,12 @@ impl Setup {
         self
     }
 
+    /// The same for a command that shows what the registry holds and nothing else.
+    #[must_use]
+    pub fn reading_once(self) -> Self {
+        Self { store: Arc::new(Store::at(&self.dirs.state).reading_once()), ..self }
+    }
+
     /// The same; where `strict`, a policy that cannot be loaded is an error.
     #[must_use]
     pub fn strict(self, strict: bool) -> Self {

@@ -94,6 +94,8 @@ pub struct Store {
     dir: PathBuf,
     /// How long a writer waits, where it is not to be as long as usual.
     patience: Option<Duration>,
+    /// Whether a reader waits as long as a writer.
+    reads_once: bool,
     open: Mutex<Option<Open>>,
     failures: Arc<Count>,
 }
@@ -114,7 +116,7 @@ type FileId = (u64, u64);
 impl Store {
     /// The database `headcount.db` in `dir`.
     pub fn at(dir: &Path) -> Self {
-        Self { dir: dir.into(), patience: None, open: Mutex::default(), failures: Arc::default() }
+        Self { dir: dir.into(), patience: None, reads_once: false, open: Mutex::default(), failures: Arc::default() }
     }
 
     /// The same for a writer who tries again later, and waits for others only so long at each step.
@@ -123,8 +125,18 @@ impl Store {
         Self { patience: Some(patience), ..self }
     }
 
+    /// The same for a reader who looks once and has nothing to show without it: one that waits as a writer does.
+    #[must_use]
+    pub fn reading_once(self) -> Self {
+        Self { reads_once: true, ..self }
+    }
+
     fn patience(&self, purpose: Use) -> Duration {
-        self.patience.filter(|_| purpose == Use::Writing).unwrap_or_else(|| purpose.patience())
+        match purpose {
+            Use::Writing => self.patience.unwrap_or_else(|| purpose.patience()),
+            _ if self.reads_once => Use::Writing.patience(),
+            _ => purpose.patience(),
+        }
     }
 
     /// The database's file.

@@ -253,6 +253,20 @@ fn a_process_that_never_lets_go_stops_nobody_for_ever() {
 }
 
 #[test]
+fn who_reads_once_waits_until_a_new_database_is_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = fs::File::create(dir.path().join("headcount.lock")).unwrap();
+    lock.lock().unwrap();
+    fs::File::create(dir.path().join("headcount.db")).unwrap();
+    thread::scope(|scope| {
+        let once = scope.spawn(|| Store::at(dir.path()).reading_once().list());
+        assert!(Store::at(dir.path()).list().is_err(), "who reads again and again does not");
+        lock.unlock().unwrap();
+        assert_eq!(once.join().unwrap().unwrap(), []);
+    });
+}
+
+#[test]
 fn a_reader_waits_for_nobody_for_long() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::at(dir.path());
