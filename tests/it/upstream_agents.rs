@@ -263,12 +263,15 @@ fn one_that_is_started_tells_of_its_agents_and_starts_nobody_again() {
     let start = Instant::now();
     let listed = loop {
         let listed = client.structured("list_sessions", json!({}));
-        let told = source(&listed, "upstream:self").unwrap()["error"].as_str().unwrap_or_default().to_owned();
-        if told.contains("this very headcount") && listed.to_string().contains("delta.other") {
+        if source(&listed, "upstream:self").unwrap()["ok"] == true && listed.to_string().contains("delta.other") {
             break listed;
         }
         assert!(start.elapsed() < PATIENCE, "{listed:#}");
     };
+    let told = world.run(&["upstream", "list", "--json"]).json();
+    let itself = told["upstreams"].as_array().unwrap().iter().find(|upstream| upstream["name"] == "self").unwrap();
+    let remarks = itself["agents"]["remarks"].as_str().unwrap_or_default();
+    assert!(remarks.contains("this very headcount"), "{told:#}");
     for twice in ["delta.other.self", "epsilon.self", "epsilon.other"] {
         assert!(!listed.to_string().contains(twice), "{listed:#}");
     }

@@ -191,7 +191,11 @@ fn detail(row: &UpstreamRow) -> String {
     let server = about.server.as_deref().unwrap_or("a server without a name");
     let agents = match agents {
         Some(Agents { error: Some(error), .. }) => format!("; its agents: {error}"),
-        Some(Agents { count, .. }) => format!(", {} agents", count.unwrap_or_default()),
+        Some(Agents { count, remarks, .. }) => {
+            let remarks = remarks.as_ref().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
+            let count = count.unwrap_or_default();
+            format!(", {count} agent{}{remarks}", if count == 1 { "" } else { "s" })
+        }
         None => String::new(),
     };
     format!("{server}, protocol {}, {tools} tools{agents}", about.protocol)

@@ -55,6 +55,9 @@ pub struct Agents {
     pub heard_at: Option<String>,
     /// Why there is no newer answer, or what was left out of it.
     pub error: Option<String>,
+    /// What is to be known of the last answer, of which nothing is missing for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<String>,
 }
 
 /// A session with the server that is configured so.

@@ -2,7 +2,7 @@
 
 use super::{Row, Sessions, declared_row, declared_session};
 use crate::config::Join;
-use crate::names::Identity;
+use crate::names::{Identity, Instance};
 use crate::observe::facts::{Origin, Session};
 use crate::observe::ids;
 use crate::observe::processes::{Machine, ProcessId};
@@ -71,8 +71,8 @@ impl Sessions {
         id
     }
 
-    /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already and what comes the
-    /// shortest way; of two that are equally near, the first that is configured.
+    /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already and what nobody tells
+    /// of who is nearer to it.
     pub(super) fn list_once(&mut self, machine: &Machine) {
         for row in &mut self.rows {
             if let Some(process) = row.root.or(row.host) {
@@ -85,19 +85,16 @@ impl Sessions {
         }
         let here: HashSet<Identity> =
             self.rows.iter().filter(|row| is_here(row)).filter_map(|row| row.agent.identity).collect();
-        let mut nearest: HashMap<Identity, (usize, Option<Arc<str>>)> = HashMap::new();
+        let mut ways: HashMap<Identity, Vec<Vec<Instance>>> = HashMap::new();
         for row in self.rows.iter().filter(|row| !is_here(row)) {
             let Some(identity) = row.agent.identity else { continue };
-            let way = (row.agent.via.len(), row.upstream.clone());
-            let known = nearest.entry(identity).or_insert_with(|| way.clone());
-            if way.0 < known.0 {
-                *known = way;
-            }
+            ways.entry(identity).or_default().push(row.agent.via.clone());
         }
-        let is_listed = |row: &Row| match row.agent.identity {
+        let mut first: HashSet<(Identity, Instance)> = HashSet::new();
+        let mut is_listed = |row: &Row| match row.agent.identity {
             Some(identity) if !is_here(row) => {
-                let (length, upstream) = &nearest[&identity];
-                !here.contains(&identity) && row.agent.via.len() == *length && row.upstream == *upstream
+                !here.contains(&identity)
+                    && is_nearest(&row.agent.via, &ways[&identity], |origin| first.insert((identity, origin)))
             }
             _ => true,
         };
@@ -115,6 +112,15 @@ impl Sessions {
         }
         self.sessions.retain(|id, _| !left.contains(id) || !self.apart.contains_key(id));
     }
+}
+
+/// Whether an agent that has come by `way` is listed, of the `ways` by which the same has come. Identities are claimed, and not
+/// proved: what a headcount tells of its own agents nobody else hides, and what was passed on only what comes a shorter way from
+/// the same headcount. Of those ways that are equally long the `first` is listed.
+fn is_nearest(way: &[Instance], ways: &[Vec<Instance>], mut first: impl FnMut(Instance) -> bool) -> bool {
+    let [origin, _, ..] = way else { return true };
+    let is_nearer = |other: &&Vec<Instance>| other.first() == Some(origin) && other.len() < way.len();
+    !ways.iter().any(|other| is_nearer(&other)) && first(*origin)
 }
 
 fn identity(machine: &Machine, process: ProcessId) -> Identity {

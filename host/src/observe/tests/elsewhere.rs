@@ -55,10 +55,11 @@ fn remote(name: &str) -> DeclaredAgent {
     agent(name, Locator::Elsewhere)
 }
 
-fn same(name: &str, identity: Identity, hops: usize) -> DeclaredAgent {
+/// One that has come through these headcounts, a letter each.
+fn same(name: &str, identity: Identity, via: &str) -> DeclaredAgent {
     let mut agent = remote(name);
     agent.said.identity = Some(identity);
-    agent.said.via = vec![Instance::of(&[b"x"]); hops];
+    agent.said.via = via.bytes().map(|letter| Instance::of(&[&[letter]])).collect();
     agent
 }
 
@@ -139,11 +140,17 @@ fn an_agent_of_whom_several_tell_is_listed_once() {
     let other = Identity::of(&[b"other"]);
     let third = Identity::of(&[b"third"]);
     far.says(vec![
-        session("f.far", vec![same("other by far", other, 2), same("claude", here, 2), same("third", third, 1)]),
-        session("only-ours.far", vec![same("claude", here, 1)]),
+        session(
+            "f.far",
+            vec![same("other by far", other, "nf"), same("claude", here, "nf"), same("third", third, "xf")],
+        ),
+        session("only-ours.far", vec![same("claude", here, "f")]),
         session("empty.far", vec![]),
     ]);
-    near.says(vec![session("n.near", vec![same("other", other, 1), same("third again", third, 1), remote("fourth")])]);
+    near.says(vec![session(
+        "n.near",
+        vec![same("other", other, "n"), same("third again", third, "xn"), remote("fourth")],
+    )]);
     let seen = scene.look();
     let listed = |one: &Snapshot| {
         let mut names = names(std::slice::from_ref(one)).remove(0);
@@ -154,6 +161,23 @@ fn an_agent_of_whom_several_tell_is_listed_once() {
     let expected = ["empty.far: ", "f.far: third", "n.near: fourth other"];
     assert_eq!(found, expected, "who is here is not listed from elsewhere, nor a session of them alone");
     assert_eq!(seen.iter().filter(|one| one.agents.iter().any(|agent| agent.process_id.is_some())).count(), 1);
+}
+
+#[test]
+fn who_claims_to_tell_of_anothers_agent_hides_nobody() {
+    let (first, second) = (Told::by("first", Join::Own), Told::by("second", Join::Own));
+    let victim = Identity::of(&[b"victim"]);
+    for claimed in ["", "e", "ee", "be"] {
+        let mut scene = Scene::new(vec![first.source(), second.source()], |_, _| {});
+        for (liar, honest) in [(&first, &second), (&second, &first)] {
+            liar.says(vec![session("lies", vec![same("calm", victim, claimed)])]);
+            honest.says(vec![session("honest", vec![same("victim", victim, "b")])]);
+            let seen = scene.look();
+            let named = |name: &str| seen.iter().flat_map(|one| &one.agents).filter(|agent| agent.name == name).count();
+            assert_eq!(named("victim"), 1, "{claimed}");
+            assert_eq!(named("calm"), usize::from(claimed != "be"), "what was passed on gives way: {claimed}");
+        }
+    }
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Asking<'_> {
         loop {
             let Part { session, next } = report::take(&page, self.taker, &mut self.listing)?;
             told = told.or(session);
-            let Some(next) = next.filter(|_| !self.listing.is_full() && !self.is_too_long()) else {
+            let Some(next) = next.filter(|_| !self.is_enough()) else {
                 told.into_iter().for_each(|session| self.listing.drop_if_nobody_is_left(session));
                 return Ok(());
             };
@@ -91,7 +91,7 @@ impl Asking<'_> {
     async fn sessions(&mut self, answer: &Value) -> Result<(), String> {
         let sessions = answer["sessions"].as_array().ok_or("`sessions` is no list")?;
         for id in sessions.iter().filter_map(|session| session["session_id"].as_str()) {
-            if self.listing.is_full() || self.is_too_long() {
+            if self.is_enough() {
                 break;
             }
             let Value::Object(arguments) = json!({ "session_id": id, "limit": PAGE }) else { continue };
@@ -104,6 +104,11 @@ impl Asking<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether what is still to come is left out.
+    fn is_enough(&mut self) -> bool {
+        self.listing.is_full() || self.is_too_long()
     }
 
     fn is_too_long(&mut self) -> bool {

@@ -24,6 +24,7 @@ pub struct Listing {
     agents: usize,
     kinds: BTreeSet<String>,
     left_out: BTreeSet<String>,
+    remarks: BTreeSet<String>,
 }
 
 /// A session that a server tells of.
@@ -77,6 +78,18 @@ impl Listing {
         (!self.left_out.is_empty()).then(|| self.left_out.iter().cloned().collect::<Vec<_>>().join("\n"))
     }
 
+    /// What is to be known of the answer beside what it tells: nothing of it is missing.
+    pub fn remarks(&self) -> Option<String> {
+        (!self.remarks.is_empty()).then(|| self.remarks.iter().cloned().collect::<Vec<_>>().join("; "))
+    }
+
+    /// Says what is to be known, where nothing is left out.
+    pub(super) fn remark(&mut self, what: impl Into<String>) {
+        if self.remarks.len() < 8 {
+            self.remarks.insert(clean(&what.into()));
+        }
+    }
+
     /// Says that something is not taken up. What is said of many is said once.
     pub(super) fn leave_out(&mut self, why: impl Into<String>) {
         if self.left_out.len() < 8 {
@@ -117,7 +130,7 @@ impl Listing {
     /// Takes up an agent of that session.
     pub(super) fn agent(&mut self, session: usize, upstream: &str, agent: ToldAgent) {
         if self.agents == AGENTS_MAX {
-            return self.leave_out(format!("only the first {AGENTS_MAX} agents are taken up"));
+            return self.leave_out_the_rest();
         }
         let kind = agent.kind.filter(|kind| is_kind(kind));
         let kind = kind.filter(|kind| self.kinds.contains(kind) || self.kinds.len() < KINDS_MAX);
@@ -144,9 +157,17 @@ impl Listing {
         told.agents.push((name, agent));
     }
 
-    /// Whether nothing more is taken up.
-    pub(super) fn is_full(&self) -> bool {
-        self.agents == AGENTS_MAX
+    /// Whether nothing more is taken up; asked by who has more, which is said to be left out.
+    pub(super) fn is_full(&mut self) -> bool {
+        let is_full = self.agents == AGENTS_MAX;
+        if is_full {
+            self.leave_out_the_rest();
+        }
+        is_full
+    }
+
+    fn leave_out_the_rest(&mut self) {
+        self.leave_out(format!("only the first {AGENTS_MAX} agents are taken up"));
     }
 
     /// Takes the session out again that came last, where nobody in it was taken up.

@@ -99,7 +99,8 @@ fn text(element: &Value, at: Option<&String>) -> Option<String> {
     }
 }
 
-/// Says which pointers find nothing in any of the agents: without an id none can be listed, all else they can lack.
+/// Says which pointers find nothing in any of the agents: without an id none can be listed, all else they may lack, which need
+/// not be a mistake.
 fn complain(list: &[Value], map: &AgentMap, listing: &mut Listing) -> Result<(), String> {
     let Some(first) = list.first() else { return Ok(()) };
     let is_lost = |at: &str| list.iter().all(|element| element.pointer(at).is_none());
@@ -121,7 +122,7 @@ fn complain(list: &[Value], map: &AgentMap, listing: &mut Listing) -> Result<(),
     ];
     for (key, at) in optional.into_iter().filter_map(|(key, at)| Some((key, at.as_deref()?))) {
         if is_lost(at) {
-            listing.leave_out(nothing(key, at, first));
+            listing.remark(nothing(key, at, first));
         }
     }
     Ok(())

@@ -139,7 +139,8 @@ pub fn take(report: &Value, taker: &Taker, listing: &mut Listing) -> Result<Part
     let report = Report::deserialize(report).map_err(|_| "a report of another form than this version knows")?;
     let from = report.instance.as_deref().and_then(Instance::parse);
     if from == Some(taker.me) {
-        return Err("it is this very headcount: nothing of it is taken up".into());
+        listing.remark("it is this very headcount: nothing of it is taken up");
+        return Ok(Part { session: None, next: None });
     }
     let created_at_ms = report.created_at.as_ref().and_then(unix_ms);
     let (name, root) = (Some(report.session_name.as_str()), Some(report.root_path.as_str()));
@@ -178,11 +179,13 @@ fn told(agent: Agent, via: Vec<Instance>, from: Option<Instance>, session: &str,
     };
     let checks = agent.health.map(|health| health.check_results).unwrap_or_default();
     let activity = statement(agent.activity.unwrap_or_default(), &agent.status);
-    let said = agent.identity.as_deref().and_then(Identity::parse);
-    let own =
-        || from.map(|from| Identity::of(&[from.to_string().as_bytes(), session.as_bytes(), agent.agent_id.as_bytes()]));
+    // Who does not say which headcount it is, is not believed which agents it tells of.
+    let identity = from.map(|from| {
+        let own = || Identity::of(&[from.to_string().as_bytes(), session.as_bytes(), agent.agent_id.as_bytes()]);
+        agent.identity.as_deref().and_then(Identity::parse).unwrap_or_else(own)
+    });
     ToldAgent {
-        identity: said.or_else(own),
+        identity,
         degraded: degraded(&agent.status, &checks, activity.as_ref().ok()),
         id: agent.agent_id,
         name: agent.agent_name,

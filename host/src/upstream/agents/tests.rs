@@ -104,7 +104,8 @@ fn a_pointer_that_finds_nothing_is_named_with_the_keys_that_are_there() {
     let told = error(json!({ "agents": [{ "key": "s3cret" }] }));
     assert_eq!(told, "`agents_from.map.id` \"/id\" finds nothing: there is an object with key");
     let listing = mapped(&json!({ "agents": [{ "id": "a", "status": "busy" }] })).unwrap();
-    let told = listing.left_out().unwrap();
+    assert_eq!(listing.left_out(), None);
+    let told = listing.remarks().unwrap();
     assert!(
         told.contains("`agents_from.map.state`") || told.contains("`agents_from.map.activity` \"/state\""),
         "{told}"
@@ -136,7 +137,11 @@ fn what_came_from_here_or_too_far_is_not_taken_up() {
 
     let mut own = report_of(&json!([]));
     own["instance"] = json!(me);
-    assert!(told(&own, &taker()).unwrap_err().contains("this very headcount"));
+    let own = told(&own, &taker()).unwrap();
+    assert!(own.remarks().unwrap().contains("this very headcount") && own.left_out().is_none());
+    let nameless = report_of(&json!([{ "agent_id": "a", "identity": "0123456789abcdef" }]));
+    let roster = declared(&told(&nameless, &taker()).unwrap());
+    assert_eq!(roster.sessions[0].agents[0].said.identity, None, "who says so is not known");
     // Who has only agents from here is not listed as a session.
     let mut listing = Listing::default();
     let all_own = report_of(&json!([{ "agent_id": "own", "via": [me] }]));
@@ -176,6 +181,10 @@ fn lists_without_end_are_cut_and_hostile_words_cleaned() {
     let one = |n: usize| json!({ "id": "same", "name": hostile, "state": hostile, "kind": format!("kind-{n}"), "reason": hostile });
     let listing = mapped(&json!({ "agents": (0..=AGENTS_MAX).map(one).collect::<Vec<_>>() })).unwrap();
     assert!(listing.left_out().unwrap().contains("only the first 5000 agents"));
+    let mut just = mapped(&json!({ "agents": (0..AGENTS_MAX).map(one).collect::<Vec<_>>() })).unwrap();
+    assert_eq!(just.left_out(), None);
+    assert!(just.is_full(), "who has another page is told");
+    assert!(just.left_out().unwrap().contains("only the first 5000 agents"));
     let roster = declared(&listing);
     let agents = &roster.sessions[0].agents;
     let names: std::collections::HashSet<_> = agents.iter().map(|agent| &agent.name).collect();
