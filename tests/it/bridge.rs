@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// A bridge that runs, and its folder.
 pub struct Bridge {
-    child: Child,
+    pub child: Child,
     pub dir: PathBuf,
 }
 
@@ -298,13 +298,29 @@ fn a_server_of_the_configuration_is_asked_what_it_may_be_and_no_more() {
     let dir = world.path("session");
     let args = ["bridge", "--session-dir", dir.to_str().unwrap(), "--server", "good", "--allow", "silent"];
     let bridge = Bridge { child: world.command(&args).spawn().unwrap(), dir };
-    until("it is ready", || bridge.status().is_some());
-    assert_eq!(bridge.status().unwrap()["tools"], json!(["echo"]));
+    until("it is ready", || bridge.status().is_some_and(|status| status["tools"] == json!(["echo"])));
     for (id, tool, error) in
         [("1", "echo", json!(null)), ("2", "fail", "not_allowed".into()), ("3", "silent", "not_allowed".into())]
     {
         assert_eq!(bridge.ask(id, &json!({"tool": tool}))["error"], error, "{tool}");
     }
+}
+
+#[test]
+fn a_tool_that_no_longer_only_reads_is_called_no_more_though_nobody_tells_of_it() {
+    let world = World::new();
+    let bridge = Bridge::ready(&world, &["--allow", "grow"], &[]);
+    let echo = json!({"tool": "echo"});
+    assert_eq!(bridge.ask("a", &echo)["is_error"], false);
+    assert_eq!(bridge.ask("b", &json!({"tool": "grow", "arguments": {"quietly": true}}))["is_error"], false);
+    let tries = std::cell::Cell::new(0);
+    until("it is refused", || {
+        tries.set(tries.get() + 1);
+        bridge.ask(&format!("c-{}", tries.get()), &echo)["error"] == "not_allowed"
+    });
+    until("it is not offered any more", || {
+        bridge.status().is_some_and(|status| status["tools"] == json!(["pid", "die_safely", "grow"]))
+    });
 }
 
 #[test]

@@ -63,6 +63,20 @@ fn wherever_it_is_killed_the_next_one_answers_and_runs_nothing_again() {
 }
 
 #[test]
+fn one_that_is_killed_while_it_connects_has_called_nothing() {
+    let world = World::new();
+    let mut bridge = Bridge::start(&world, &[], &["--hangs"]);
+    until("it says that it connects", || bridge.status().is_some_and(|status| status["state"] == "busy"));
+    assert_eq!(bridge.status().unwrap()["pid"], bridge.pid());
+    bridge.put("a", &json!({"tool": "pid"}));
+    fs::write(bridge.dir.join("notes.txt"), "somebody's").unwrap();
+    bridge.signal(Signal::SIGKILL);
+    bridge.child.wait().unwrap();
+    let next = Bridge::ready(&world, &["--resume"], &[]);
+    assert_eq!(next.answer("a")["is_error"], false, "it has waited, and no more");
+}
+
+#[test]
 fn the_server_ends_when_its_bridge_is_killed() {
     let world = World::new();
     let bridge = Bridge::ready(&world, &[], &[]);

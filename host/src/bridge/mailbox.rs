@@ -161,17 +161,17 @@ impl Mailbox {
     /// Removes the responses that were written before `before`, Unix milliseconds.
     ///
     /// # Errors
-    /// When one cannot be removed.
+    /// When one cannot be removed; the others are.
     pub fn forget(&mut self, before: u64) -> io::Result<()> {
-        for name in self.folder.names()? {
-            if matches!(Entry::of(&name), Some(Entry::Response(_)))
-                && let Some(stamp) = self.folder.stamp(&name)?
-                && stamp.modified_ms() < before
-            {
-                self.folder.remove_this(&name, stamp.inode)?;
+        let is_response = |name: &String| matches!(Entry::of(name), Some(Entry::Response(_)));
+        let mut all = Ok(());
+        for name in self.folder.names()?.into_iter().filter(is_response) {
+            let stamp = self.folder.stamp(&name)?;
+            if let Some(stamp) = stamp.filter(|stamp| stamp.modified_ms() < before) {
+                all = all.and(self.folder.remove_this(&name, stamp.inode));
             }
         }
-        Ok(())
+        all
     }
 
     /// What is there, the first to come first.
@@ -236,7 +236,10 @@ impl Mailbox {
             Content::File(first, _) => Response::duplicate(serde_json::from_slice(&first).ok()),
             Content::Linked(_) | Content::Unfit(_) => Response::duplicate(None),
         };
-        self.folder.write(&id.response(), &response.to_bytes(), Lasting::Cached)?;
+        // The first answer is worth more than that there was a second request.
+        if response.fits() {
+            self.folder.write(&id.response(), &response.to_bytes(), Lasting::Cached)?;
+        }
         self.settling.remove(id);
         if self.folder.remove_this(&id.request(), stamp.inode).is_err() {
             self.stuck.insert(id.clone(), stamp);

@@ -94,6 +94,7 @@ pub async fn run(order: Order, clock: Arc<dyn Clock>) -> Result<(), BridgeError>
     let mut ends = Ends::listen().map_err(system)?;
     let mut standing = Standing::of_this_process(Arc::clone(&clock)).map_err(system)?;
     let mailbox = open(&order.folder, order.resume, &standing).map_err(system)?.map_err(unusable)?;
+    standing.starting(mailbox.folder()).map_err(system)?;
     // What may be called is decided here, and not there.
     let Order { server, permit, timeout, keep, patterns, .. } = order;
     let session = Session::open(server, &[], Arc::clone(&clock))?;
@@ -156,7 +157,5 @@ fn open(path: &Path, resume: bool, standing: &Standing) -> io::Result<Result<Mai
     }
     let mut mailbox = Mailbox::new(folder);
     mailbox.resume(left == Left::Certain)?;
-    // What it says is no longer so, and what is so now is not known yet.
-    mailbox.folder().remove(STATUS_FILE)?;
     Ok(Ok(mailbox))
 }

@@ -118,6 +118,11 @@ impl Response {
         Self { text: Some(text), left_out, ..Self::success() }
     }
 
+    /// Whether all of it can stand in a file.
+    pub fn fits(&self) -> bool {
+        serde_json::to_vec(self).is_ok_and(|bytes| bytes.len() <= RESPONSE_MAX)
+    }
+
     /// What stands in its file.
     pub fn to_bytes(&self) -> Vec<u8> {
         // All of it is text, numbers and lists: none of that is refused.

@@ -19,6 +19,9 @@ use tokio::time::{sleep, timeout};
 /// How long an idle session waits for a list of tools, while it could take requests.
 const LIST_MAX: Duration = Duration::from_secs(1);
 
+/// So old the list of tools may be by which it is decided whether one is called.
+const LIST_AGE: Duration = Duration::from_secs(5);
+
 /// The signals that end a session in order.
 #[derive(Debug)]
 pub struct Ends([Signal; 3]);
@@ -78,6 +81,8 @@ pub struct Service {
     /// The tools that may be called, as far as is known.
     tools: Vec<String>,
     listed_at: Duration,
+    /// When the server was last asked for them: not each tells that they have changed.
+    asked_at: Duration,
     /// Whether it has said that the system refuses.
     in_trouble: bool,
 }
@@ -94,7 +99,7 @@ impl Service {
         tools: Vec<String>,
     ) -> Self {
         let listed_at = clock.now().steady;
-        Self { mailbox, standing, session, ends, clock, work, tools, listed_at, in_trouble: false }
+        Self { mailbox, standing, session, ends, clock, work, tools, listed_at, asked_at: listed_at, in_trouble: false }
     }
 
     /// Serves requests until it ends, for whatever reason.
@@ -133,13 +138,17 @@ impl Service {
     async fn call(&mut self, id: &Id, request: Request) -> Result<(), End> {
         let Request { tool, arguments } = request;
         let begun = self.clock.now().steady;
-        let permitted = permitted(self.session.clone(), Arc::clone(&self.work.permit), tool.clone(), self.work.timeout);
-        let tools = match self.meanwhile(permitted).await {
+        let is_old = begun.saturating_sub(self.asked_at) >= LIST_AGE;
+        let (session, permit) = (self.session.clone(), Arc::clone(&self.work.permit));
+        let tools = match self.meanwhile(permitted(session, permit, tool.clone(), is_old, self.work.timeout)).await {
             Ok(Ok(tools)) => tools,
             Ok(Err(category)) => return self.deliver(id, &Response::error(category, Done::No)).await,
             Err(end) => return Err(self.cut_short(id, Category::TRANSPORT_LOST, Done::No, end)),
         };
         self.tools = self.work.permit.names(&tools);
+        if is_old {
+            self.asked_at = begun;
+        }
         self.note(|service| service.standing.busy(service.mailbox.folder(), &tool));
         let rest = self.work.timeout.saturating_sub(self.clock.now().steady.saturating_sub(begun));
         let session = self.session.clone();
@@ -159,11 +168,18 @@ impl Service {
         end
     }
 
-    /// Answers, and does nothing else before that could be written.
+    /// Answers, and does nothing else before that could be written. Where the session ends before, it says at least what is
+    /// shorter: that there was an answer.
     async fn deliver(&mut self, id: &Id, response: &Response) -> Result<(), End> {
         while let Err(error) = self.mailbox.answer(id, response) {
-            self.wait_out(&error).await?;
-            self.upkeep()?;
+            self.note(|service| service.standing.held_up(service.mailbox.folder()));
+            let ended = match self.wait_out(&error).await {
+                Ok(()) => self.upkeep(),
+                end => end,
+            };
+            if let Err(end) = ended {
+                return Err(self.cut_short(id, Category::UNKNOWN_OUTCOME, Done::Yes, end));
+            }
         }
         self.in_trouble = false;
         Ok(())
@@ -246,12 +262,14 @@ async fn permitted(
     session: Session,
     permit: Arc<Permit>,
     tool: String,
+    anew: bool,
     within: Duration,
 ) -> Result<Vec<Tool>, Category> {
     let category = |error: UpstreamError| judged(&error.failure).0;
     let looked = timeout(within, async {
-        let mut tools = session.list_tools().await.map_err(category)?;
-        if permit.check(&tool, &tools) == Err(Category::UNKNOWN_TOOL) {
+        let tools = if anew { session.list_tools_anew().await } else { session.list_tools().await };
+        let mut tools = tools.map_err(category)?;
+        if !anew && permit.check(&tool, &tools) == Err(Category::UNKNOWN_TOOL) {
             tools = session.list_tools_anew().await.map_err(category)?;
         }
         permit.check(&tool, &tools).map(|()| tools)

@@ -13,6 +13,9 @@ pub const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The most that is read of an earlier one.
 const STATUS_MAX: u64 = 4 << 20;
 
+/// So many bytes of tools' names a status lists.
+const TOOLS_MAX: usize = 64 << 10;
+
 /// How the session stands, and who keeps it.
 pub struct Standing {
     clock: Arc<dyn Clock>,
@@ -80,10 +83,29 @@ impl Standing {
     /// # Errors
     /// When it cannot be written.
     pub fn ready(&mut self, folder: &Folder, tools: Vec<String>, connected: bool) -> io::Result<()> {
-        // Of the first one the boot has to be known after a crash of the machine, too: by it is known that marks may be lost.
-        let lasting = if self.told.is_none() { Lasting::Synced } else { Lasting::Cached };
-        let ready = RetainedStatus { tools: Some(tools), ..self.status(RetainedState::Ready) };
-        self.tell(folder, RetainedStatus { connected: Some(connected), ..ready }, lasting)
+        let (tools, more_tools) = shown(&tools);
+        let ready = RetainedStatus { tools: Some(tools), more_tools, ..self.status(RetainedState::Ready) };
+        self.tell(folder, RetainedStatus { connected: Some(connected), ..ready }, Lasting::Cached)
+    }
+
+    /// Is not connected yet. Whoever knows only of `ready` and `busy` waits.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn starting(&mut self, folder: &Folder) -> io::Result<()> {
+        // The boot has to be known after a crash of the machine, too: by it is known that marks may be lost.
+        self.tell(folder, self.status(RetainedState::Busy), Lasting::Synced)
+    }
+
+    /// Has an answer that cannot be written, and takes no request meanwhile.
+    ///
+    /// # Errors
+    /// When this cannot be written either.
+    pub fn held_up(&mut self, folder: &Folder) -> io::Result<()> {
+        if self.told.as_ref().is_some_and(|told| told.state == RetainedState::Busy) {
+            return Ok(());
+        }
+        self.tell(folder, self.status(RetainedState::Busy), Lasting::Cached)
     }
 
     /// Has called a tool.
@@ -122,8 +144,10 @@ impl Standing {
 
     /// Whether it has said that it waits for requests, and with what.
     pub fn says(&self, tools: &[String], connected: bool) -> bool {
+        let (tools, more_tools) = shown(tools);
         self.told.as_ref().is_some_and(|told| {
-            (told.state, told.tools.as_deref(), told.connected) == (RetainedState::Ready, Some(tools), Some(connected))
+            (told.state, told.connected) == (RetainedState::Ready, Some(connected))
+                && (told.tools.as_ref(), told.more_tools) == (Some(&tools), more_tools)
         })
     }
 
@@ -138,6 +162,7 @@ impl Standing {
             state,
             pid: id.pid,
             tools: None,
+            more_tools: None,
             active_tool: None,
             error: None,
             server: self.server.clone(),
@@ -159,4 +184,16 @@ impl Standing {
         (self.told, self.told_at) = (Some(status), now.steady);
         Ok(())
     }
+}
+
+/// The tools that a status lists, and how many more there are: whoever reads it reads no file without end.
+fn shown(tools: &[String]) -> (Vec<String>, Option<usize>) {
+    let mut room = TOOLS_MAX;
+    let fits = |tool: &&String| {
+        room = room.saturating_sub(tool.len() + 3);
+        room > 0
+    };
+    let shown: Vec<String> = tools.iter().take_while(fits).cloned().collect();
+    let more = tools.len() - shown.len();
+    (shown, (more > 0).then_some(more))
 }

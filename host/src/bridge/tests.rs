@@ -3,7 +3,7 @@
 use super::folder::{Content, Folder, Lasting, Unusable};
 use super::mailbox::{Accepted, Mailbox};
 use super::request::{Id, REQUEST_MAX, Request};
-use super::response::{Category, Done, Response};
+use super::response::{Category, Done, RESPONSE_MAX, Response};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,6 +262,29 @@ fn responses_that_nobody_fetches_are_forgotten_and_nothing_else_is() {
     assert!(scene.path("response-a.json").exists());
     mailbox.forget(at + 1).unwrap();
     assert_eq!(scene.names(), ["request-a.json", "response-g.json", "status.json"].map(str::to_owned).into());
+}
+
+#[test]
+fn what_cannot_be_removed_keeps_nothing_else() {
+    let (scene, mut mailbox) = Scene::new();
+    fs::create_dir_all(scene.path("response-0.json/full")).unwrap();
+    for id in ["a", "b"] {
+        scene.put(&format!("response-{id}.json"), "{}");
+    }
+    assert!(mailbox.forget(u64::MAX).is_err());
+    assert_eq!(scene.names(), ["response-0.json".to_owned()].into());
+}
+
+#[test]
+fn a_second_request_costs_no_answer_that_is_there() {
+    let (mut scene, mut mailbox) = Scene::new();
+    let first = json!({"is_error": false, "result": "x".repeat(RESPONSE_MAX - 40)}).to_string();
+    assert!(first.len() < RESPONSE_MAX);
+    scene.put("response-a.json", &first);
+    scene.put("request-a.json", r#"{"tool":"t","arguments":{}}"#);
+    assert_eq!(scene.drain(&mut mailbox), []);
+    assert_eq!(fs::read_to_string(scene.path("response-a.json")).unwrap(), first);
+    assert_eq!(scene.names(), ["response-a.json".to_owned()].into());
 }
 
 #[test]

@@ -40,6 +40,8 @@ struct Server {
     listener: Option<Value>,
     /// Whether there is one more tool than at first.
     grown: bool,
+    /// Whether `echo` does not say any more that it only reads.
+    reserved: bool,
     modern: bool,
 }
 
@@ -56,7 +58,7 @@ pub fn run(manners: Manners) -> anyhow::Result<ExitCode> {
     }
     let stays = manners.stays;
     let out = Arc::new(Mutex::new(io::stdout()));
-    let mut server = Server { manners, out, listener: None, grown: false, modern: false };
+    let mut server = Server { manners, out, listener: None, grown: false, reserved: false, modern: false };
     for line in io::stdin().lock().lines() {
         if let Ok(message) = serde_json::from_str(&line?) {
             server.hear(&message)?;
@@ -121,7 +123,7 @@ impl Server {
             ["echo", "fail", "pid", "silent", "slow", "die", "die_safely", "grow", "notify", "complain", "big", "ask"];
         let more = self.grown.then_some("grown");
         let tools = names.into_iter().chain(more).map(|name| {
-            let safe = ["echo", "pid", "die_safely"].contains(&name);
+            let safe = ["echo", "pid", "die_safely"].contains(&name) && !(self.reserved && name == "echo");
             json!({"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": safe}})
         });
         tools.collect()
@@ -146,6 +148,7 @@ impl Server {
             "die" | "die_safely" if first_time(arguments["once"].as_str())? => {
                 std::process::exit(i32::try_from(number).unwrap_or(1))
             }
+            "grow" if arguments["quietly"] == true => self.reserved = true,
             "grow" => {
                 self.grown = true;
                 self.notify("notifications/tools/list_changed", json!({}))?;

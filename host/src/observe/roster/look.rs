@@ -93,7 +93,10 @@ impl Rosters {
                     let mut place = Place::new(at, agent.clone(), found, takes_all, table, census);
                     let theirs = session.owner.as_deref().filter(|owner| *owner != me);
                     if let Some(why) = theirs.and_then(|owner| place.leave_to_owner(owner, &owners, census)) {
-                        problems.push(format!("session {id}: {} {why}", agent.name));
+                        // A folder that another user can fill is no reason to complain to this one.
+                        if !session.joins {
+                            problems.push(format!("session {id}: {} {why}", agent.name));
+                        }
                     }
                     if let Some(why) = place.give_way(&mut owners) {
                         problems.push(format!("session {id}: {} {why}", agent.name));

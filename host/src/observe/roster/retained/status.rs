@@ -17,6 +17,9 @@ pub struct RetainedStatus {
     /// `ready`: the tools that may be called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// `ready`: how many more there are than are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_tools: Option<usize>,
     /// `busy`: the one that is being called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_tool: Option<String>,
