@@ -28,12 +28,18 @@ impl Access {
     /// # Errors
     /// In words, when nobody does, or nobody to be trusted.
     pub(super) async fn discover(&self) -> Result<Discovered, String> {
-        let wire = Arc::new(Wire::to(&self.url).await?);
+        let wire = Arc::new(Wire::to(&self.url, self.mask.clone()).await?);
         let manager = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(&wire) as _).await;
         let mut manager = manager.map_err(|error| in_words(&error))?;
         let found = timeout(TIME, manager.resolve_metadata()).await;
         let found = found.map_err(|_| "its authorization server is not found in time")?;
-        let found = found.map_err(|error| in_words(&error))?;
+        let found = found.map_err(|error| match (&error, wire.astray()) {
+            // rmcp asks the next one, and says in the end that there was none.
+            (AuthError::AuthorizationServersUnavailable { .. }, Some(why)) => {
+                format!("its authorization server: {why}")
+            }
+            _ => in_words(&error),
+        })?;
         // rmcp would make up endpoints, as an old revision of MCP had it: nobody has said that they are any.
         if !found.source.is_discovered() {
             return Err("the server names no authorization server".into());
