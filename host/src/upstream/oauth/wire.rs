@@ -31,8 +31,6 @@ pub struct Wire {
     /// Whether plain HTTP to this machine is no way into it from elsewhere.
     near: bool,
     mask: Mask,
-    /// Where a request was to go that was not let go there.
-    astray: Mutex<Option<String>>,
     said: Mutex<Option<Said>>,
 }
 
@@ -63,7 +61,7 @@ impl Wire {
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| format!("no HTTP client: {}", innermost(&error)))?;
-        Ok(Self { client, reach, near: is_loopback(url), mask, astray: Mutex::default(), said: Mutex::default() })
+        Ok(Self { client, reach, near: is_loopback(url), mask, said: Mutex::default() })
     }
 
     /// Whether a request may go there: by https, or to this machine if the server is here, too.
@@ -86,10 +84,7 @@ impl Wire {
     /// # Errors
     /// In words, when it may not be sent or no answer came.
     pub async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, String> {
-        if let Err(why) = self.check(&request.uri().to_string()) {
-            *self.astray.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
-            return Err(why);
-        }
+        self.check(&request.uri().to_string())?;
         self.hide(&request);
         let agent = http::HeaderValue::from_static(concat!("headcount/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
@@ -133,11 +128,6 @@ impl Wire {
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();
         Ok(response)
-    }
-
-    /// Why a request that somebody named the address of was not sent there, if there was one.
-    pub fn astray(&self) -> Option<String> {
-        self.astray.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What was said last; `None` if that was done.
