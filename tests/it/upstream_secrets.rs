@@ -155,7 +155,7 @@ fn a_token_that_no_header_can_hold_is_refused_when_it_comes() {
     let now = Arc::clone(&breaks);
     let issuer = Issuer::start(move |heard, _| {
         let tokens = json!({"access_token": "s3cret\r\nX-Evil: 1", "refresh_token": "r", "token_type": "Bearer", "expires_in": 9});
-        (heard.path == "/token" && now.load(Ordering::Relaxed)).then(|| Reply::Json(200, tokens))
+        (heard.path == "/token" && now.load(Ordering::Relaxed)).then_some(Reply::Json(200, tokens))
     });
     let world = client(&issuer.url(), "oauth = { client_id = \"me\", client_secret_env = \"PASS\" }");
     let told = "gives no token that can be used: it holds other than visible ASCII";
