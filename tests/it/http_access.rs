@@ -164,3 +164,42 @@ fn what_somebody_else_has_declared_takes_nothing_that_is_declared_here() {
     assert_eq!(world.run(&["unregister", "--session", "shared", "--name", "squat"]).code, Some(0));
     assert_eq!(world.run(&["register", "--session", "shared", "--name", "backend", "--pid", &pid]).code, Some(0));
 }
+
+#[test]
+fn what_the_servers_own_sources_are_and_say_is_told_to_its_own_user_alone() {
+    let world = World::new();
+    let roster = world.roster("shop", &[("one", std::process::id())]);
+    let broken = world.write("private-m4rk.toml", "m4rk = [\n");
+    let (own, theirs) = (token(&world, "own", &ALL), strangers(&world));
+    let upstream =
+        "[[upstream]]\nname = \"far-m4rk\"\ncommand = \"/nowhere/m4rk\"\nagents_from = { tool = \"look\" }\n";
+    for sees in [format!("{:?}", me()), "\"*\"".to_owned()] {
+        let access = format!("[[access]]\nuser = \"somebody-else\"\nsees = [{sees}]\n{upstream}");
+        let server = configured(&world, &[&roster, &broken], &access);
+        let told = |token: &str| {
+            let mut connection = server.connect(token);
+            let mut all = connection.get("/v1/sessions").text();
+            all += &connection.get("/v1/sessions/shop/status").text();
+            all += &connection.get("/v1/sessions/nowhere/status").text();
+            all += &connection.structured("list_sessions", json!({})).to_string();
+            all += &connection.call("get_session_status", json!({"session_id": "shop"})).to_string();
+            all + &connection.call("get_session_status", json!({"session_id": "nowhere"})).to_string()
+        };
+        until("the owner hears of both", || {
+            let told = told(&own);
+            told.contains("private-m4rk") && told.contains("/nowhere/m4rk")
+        });
+        let told = told(&theirs);
+        assert!(!told.contains("m4rk"), "{told}");
+        assert!(told.contains("shop"), "{told}");
+        let listed = server.connect(&theirs).get("/v1/sessions").json()["sources"].take();
+        let failed = |name: &str| {
+            let of = |source: &&Value| source["name"] == name && source["ok"] == false;
+            listed.as_array().unwrap().iter().find(of).map(|source| source["error"].as_str().unwrap().to_owned())
+        };
+        for name in ["roster", "upstream"] {
+            let why = "it could not be read; whoever runs this server is told why";
+            assert_eq!(failed(name).as_deref(), Some(why), "{listed:#}");
+        }
+    }
+}

@@ -70,4 +70,5 @@ mod upstream_login;
 mod upstream_oauth;
 mod upstream_oauth_hostile;
 mod upstream_pool;
+mod upstream_secrets;
 mod world;

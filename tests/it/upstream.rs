@@ -173,6 +173,26 @@ async fn what_may_be_repeated_is_sent_once_more_and_nothing_else_is() {
 }
 
 #[tokio::test]
+async fn why_it_was_given_up_is_told_and_not_that_it_ended_then() {
+    for (script, told) in [
+        (
+            r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"not today"}}'; cat > /dev/null"#,
+            "not today (-32000)",
+        ),
+        ("read -r _; exit 3", "the server has ended: exit code 3"),
+    ] {
+        let mut server = server(&[]);
+        server.handshake = Handshake::Initialize;
+        let args = vec!["-c".into(), script.into()];
+        server.door = Door::Program(Program { command: "/bin/sh".into(), args, env: [].into() });
+        let session = Session::open(server, &[], Arc::new(SystemClock::default())).unwrap();
+        let error = session.list_tools().await.unwrap_err().to_string();
+        assert!(error.ends_with(told), "{error}");
+        session.close().await;
+    }
+}
+
+#[tokio::test]
 async fn a_handshake_that_hangs_has_a_deadline_and_can_be_cut_short() {
     let mut hanging = server(&["--hangs", "--stays"]);
     hanging.connect = Duration::from_millis(500);

@@ -55,6 +55,13 @@ fn with(base: &str, name: &str, value: Value) -> Reply {
     Reply::Json(200, said)
 }
 
+/// A server that names this authorization server.
+fn names(authorization_server: &'static str) -> Issuer {
+    on(RESOURCE, move |base| {
+        Reply::Json(200, json!({"resource": format!("{base}/mcp"), "authorization_servers": [authorization_server]}))
+    })
+}
+
 #[test]
 fn who_is_not_who_it_should_be_is_not_asked() {
     let elsewhere = Issuer::start(|_, _| None);
@@ -67,6 +74,14 @@ fn who_is_not_who_it_should_be_is_not_asked() {
         (on(SERVER, move |base| with(base, "issuer", json!(claims))), "issuer mismatch"),
         (on(SERVER, |base| with(base, "issuer", Value::Null)), "missing required issuer"),
         (on(RESOURCE, move |base| Reply::Json(200, resource(base))), "resource mismatch"),
+        (
+            on(RESOURCE, |base| {
+                Reply::Json(200, json!({"resource": format!("{base}/other"), "authorization_servers": [base]}))
+            }),
+            "resource mismatch",
+        ),
+        (names("https://10.0.0.1/"), "10.0.0.1 is not gone to: it is a private or link-local address"),
+        (names("http://169.254.169.254/"), "169.254.169.254 is not gone to: "),
         (on(SERVER, |base| with(base, "code_challenge_methods_supported", json!(["plain"]))), "PKCE"),
         (on(SERVER, |base| with(base, "code_challenge_methods_supported", Value::Null)), "PKCE"),
         (on(SERVER, |base| with(base, "token_endpoint", json!("http://far.example/token"))), "is not gone to"),

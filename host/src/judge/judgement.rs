@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the chain made of one snapshot.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Judgement {
     /// The last sound verdict of those that count; `None` where no policy came to one.
     pub verdict: Option<Verdict>,
@@ -19,7 +19,7 @@ pub struct Judgement {
 }
 
 /// How one policy fared.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Evaluation {
     /// The policy's name, or its file where it has not told.
     pub name: String,

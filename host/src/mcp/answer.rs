@@ -49,8 +49,11 @@ pub struct Flow {
 struct Written {
     /// When it began, which tells it from all others, however much of it somebody sees.
     begun: Option<Duration>,
-    reports: HashMap<(String, View), Arc<Writing>>,
+    reports: HashMap<Key, Arc<Writing>>,
 }
+
+/// Of which session, whether for one whom its sources do not concern, and as which view.
+type Key = (String, bool, View);
 
 /// A report that whoever wants it first has written; all others wait for that.
 type Writing = OnceCell<Arc<Rendered>>;
@@ -135,8 +138,8 @@ impl Service {
     /// When the report cannot be written as JSON, which would be a defect.
     pub async fn report(&self, tick: &Tick, seen: &Arc<Seen>, view: View) -> anyhow::Result<(u64, Arc<Rendered>)> {
         let age = u64::try_from(self.monitor.age(tick).as_millis()).unwrap_or(u64::MAX);
-        let key = (seen.facts.session.id.clone(), view);
-        let (of, view) = (Arc::clone(seen), key.1.clone());
+        let key = (seen.facts.session.id.clone(), seen.is_withheld, view);
+        let (of, view) = (Arc::clone(seen), key.2.clone());
         let write = move || Rendered::new(&report::report(&of.facts, &of.judgement, &view, age));
         let report = self.writing(tick, key);
         let written = async || anyhow::Ok(Arc::new(tokio::task::spawn_blocking(write).await??));
@@ -144,7 +147,7 @@ impl Service {
     }
 
     /// Where a report of this tick is or will be. What was written of an earlier one is forgotten.
-    fn writing(&self, tick: &Tick, key: (String, View)) -> Arc<Writing> {
+    fn writing(&self, tick: &Tick, key: Key) -> Arc<Writing> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if written.begun < Some(tick.begun) {
             *written = Written { begun: Some(tick.begun), reports: HashMap::new() };

@@ -31,6 +31,8 @@ pub struct Seen {
     pub judgement: Judgement,
     /// How long judging took.
     pub judging: Duration,
+    /// Whether what its sources are and say was taken out, for whom that does not concern.
+    pub is_withheld: bool,
     /// Found out when it is first asked for, for all who ask.
     standing: OnceLock<Standing>,
 }
@@ -38,7 +40,7 @@ pub struct Seen {
 impl Seen {
     /// A session that was looked at and judged.
     pub fn new(facts: Snapshot, judgement: Judgement, judging: Duration) -> Self {
-        Self { facts, judgement, judging, standing: OnceLock::new() }
+        Self { facts, judgement, judging, is_withheld: false, standing: OnceLock::new() }
     }
 
     /// Who needs somebody, and what matters to those who watch the session.

@@ -4,6 +4,7 @@ use super::calls::list_tools;
 #[cfg(unix)]
 use super::child::Child;
 use super::http::{self, Meaning};
+use super::mask::Mask;
 use super::transport::{Bounded, Ended, UNREAD_MAX, Watched};
 use super::{Door, Handshake, Server};
 use crate::text::clean;
@@ -27,6 +28,9 @@ const CLOSE_MAX: Duration = Duration::from_secs(3);
 const LISTEN_MAX: Duration = Duration::from_secs(5);
 /// How long after its output a process is given to end, so that it can be said how.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// What is said of a process that ended before we wanted it to.
+const HAS_ENDED: &str = "the server has ended";
 
 /// A connection that is ready to be used.
 #[derive(Debug)]
@@ -90,21 +94,28 @@ pub async fn connect(
                 .map_err(|error| format!("{} cannot be started: {error}", clean(&program.command)))?;
             let ended = Ended::default();
             let inner = AsyncRwTransport::new(Bounded::new(out, ended.clone()), into);
-            let transport = Watched::new(inner, ended.clone(), Some(UNREAD_MAX));
+            // Nothing is sent to a program in confidence.
+            let mask = Mask::default();
+            let transport = Watched::new(inner, ended.clone(), Some(UNREAD_MAX), mask.clone());
             let end = child.end();
             let opened = tokio::select! {
                 biased;
-                opened = open(server, transport, &ended, changed) => opened,
+                opened = open(server, transport, &ended, changed, &mask) => opened,
                 () = cancel.cancelled() => Err("given up".into()),
-                () = end.come() => Err(String::new()),
+                () = end.come() => Err(HAS_ENDED.into()),
             };
             let pid = child.pid();
             match opened {
                 Ok(opened) => Ok(opened.into_connection(Some(child), Some(pid), server.grace)),
                 Err(error) => {
-                    let last = timeout(LAST_WORDS, end.come()).await.ok().and_then(|()| end.how());
+                    // One that we have given up ends because of that.
+                    let is_theirs = ended.is_theirs() || error == HAS_ENDED;
+                    if is_theirs {
+                        let _ = timeout(LAST_WORDS, end.come()).await;
+                    }
+                    let how = end.how().filter(|_| is_theirs);
                     child.stop(server.grace).await;
-                    Err(last.map_or(error, |how| format!("the server has ended: {how}")))
+                    Err(how.map_or(error, |how| format!("{HAS_ENDED}: {how}")))
                 }
             }
         }
@@ -112,10 +123,12 @@ pub async fn connect(
         Door::Program(_) => Err("a server that is a program needs Unix".into()),
         Door::Http(address) => {
             let ended = Ended::default();
-            let transport = Watched::new(http::transport(address, server.connect)?, ended.clone(), None);
+            let mask = address.token.mask();
+            let inner = http::transport(address, server.connect, &mask)?;
+            let transport = Watched::new(inner, ended.clone(), None, mask.clone());
             tokio::select! {
                 biased;
-                opened = open(server, transport, &ended, changed) => Ok(opened?.into_connection(
+                opened = open(server, transport, &ended, changed, &mask) => Ok(opened?.into_connection(
                     #[cfg(unix)] None, None, server.grace)),
                 () = cancel.cancelled() => Err("given up".into()),
             }
@@ -154,6 +167,7 @@ async fn open<T>(
     transport: Watched<T>,
     ended: &Ended,
     changed: mpsc::Sender<()>,
+    mask: &Mask,
 ) -> Result<Opened, String>
 where
     T: Transport<RoleClient> + 'static,
@@ -186,13 +200,14 @@ where
                 .map_or_else(|| format!("its tools cannot be listed: {}", failure.why()), str::to_owned));
         }
     };
-    Ok(Opened { ended: ended.clone(), listening, about: About::of(&info), tools, service })
+    Ok(Opened { ended: ended.clone(), listening, about: About::of(&info, mask), tools, service })
 }
 
 impl About {
-    fn of(info: &ServerPeerInfo) -> Self {
-        let server = info.server_info.as_ref().map(|info| clean(&format!("{} {}", info.name, info.version)));
-        Self { server, protocol: clean(info.protocol_version.as_str()), pid: None }
+    fn of(info: &ServerPeerInfo, mask: &Mask) -> Self {
+        let said = |words: &str| clean(&mask.hide(words));
+        let server = info.server_info.as_ref().map(|info| said(&format!("{} {}", info.name, info.version)));
+        Self { server, protocol: said(info.protocol_version.as_str()), pid: None }
     }
 }
 
@@ -297,10 +312,9 @@ impl Watch {
             if let Some(why) = self.ended.why() {
                 return why.to_owned();
             }
-            return child.how().map_or_else(
-                || "the server has closed its output".to_owned(),
-                |how| format!("the server has ended: {how}"),
-            );
+            return child
+                .how()
+                .map_or_else(|| "the server has closed its output".to_owned(), |how| format!("{HAS_ENDED}: {how}"));
         }
         self.ended.come().await;
         self.ended.why().unwrap_or("the connection has ended").to_owned()

@@ -1,7 +1,8 @@
 //! A server over streamable HTTP: how its address, headers and token become a transport, and what its failures mean.
 
+use super::mask::Mask;
 use super::oauth::{Access, Authorized};
-use super::secret::SecretPlace;
+use super::secret::{SecretPlace, check_token};
 use crate::config::is_loopback;
 use crate::text::clean;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -63,9 +64,15 @@ impl TokenPlace {
     fn read(&self) -> Result<Option<String>, String> {
         let Self::In(place) = self else { return Ok(None) };
         let token = place.read("the token")?;
-        match token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            true => Ok(Some(token)),
-            false => Err("what is to be the token holds other than visible ASCII".into()),
+        check_token(&token).map_err(|why| format!("what is to be the token {why}"))?;
+        Ok(Some(token))
+    }
+
+    /// What hides the secrets that are sent there.
+    pub fn mask(&self) -> Mask {
+        match self {
+            Self::Granted(access) => access.mask.clone(),
+            _ => Mask::default(),
         }
     }
 
@@ -77,11 +84,15 @@ impl TokenPlace {
     }
 }
 
-/// A transport to `address`. Nothing is sent yet.
+/// A transport to `address`. Nothing is sent yet; what will be in confidence is hidden by `mask`.
 ///
 /// # Errors
 /// When a secret cannot be read, in words.
-pub fn transport(address: &Address, connect: Duration) -> Result<StreamableHttpClientTransport<Authorized>, String> {
+pub fn transport(
+    address: &Address,
+    connect: Duration,
+    mask: &Mask,
+) -> Result<StreamableHttpClientTransport<Authorized>, String> {
     // As rmcp's own client: a connection for each request, as idle ones stall where a server leaves Nagle's algorithm on. No
     // redirect is followed: it could carry the headers to another host.
     let client = reqwest::Client::builder()
@@ -90,14 +101,19 @@ pub fn transport(address: &Address, connect: Duration) -> Result<StreamableHttpC
         .redirect(reqwest::redirect::Policy::none());
     let client = if is_loopback(&address.url) { client.no_proxy() } else { client };
     let client = client.build().map_err(|error| format!("no HTTP client: {}", root(&error)))?;
-    let headers = address.headers.iter().map(|(name, header)| Ok((name.clone(), header.read(name)?)));
+    let headers = address.headers.iter().map(|(name, header)| {
+        let value = header.read(name)?;
+        mask.add(&String::from_utf8_lossy(value.as_bytes()));
+        Ok((name.clone(), value))
+    });
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
         .custom_headers(headers.collect::<Result<_, String>>()?)
         // A new session is a new connection here: the list of tools may be another.
         .reinit_on_expired_session(false);
     config.auth_header = address.token.read()?;
     config.retry_config = Arc::new(RetryPolicy);
-    let client = Authorized::new(client, address.token.access());
+    address.url.query_pairs().for_each(|(_, value)| mask.add(&value));
+    let client = Authorized::new(client, address.token.access(), mask.clone());
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 

@@ -18,6 +18,7 @@ mod connect;
 mod end;
 mod error;
 mod http;
+mod mask;
 mod oauth;
 mod owner;
 mod pool;

@@ -47,6 +47,18 @@ impl SecretPlace {
     }
 }
 
+/// Whether a header can hold this as a token. Why not never shows it.
+///
+/// # Errors
+/// In words that follow what it is.
+pub fn check_token(token: &str) -> Result<(), &'static str> {
+    match token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true if !token.is_empty() => Ok(()),
+        true => Err("is empty"),
+        false => Err("holds other than visible ASCII"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,9 @@
 //! What stands between rmcp and the wire: it tells at once when a connection ends and why, and bounds what a server can
 //! make us hold.
 
+use super::mask::Mask;
 use rmcp::RoleClient;
-use rmcp::model::{ClientRequest, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientRequest, ContentBlock, JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::io;
@@ -39,6 +40,11 @@ impl Ended {
         self.why.get().copied()
     }
 
+    /// Whether it has come by the other side's doing, as far as that is known here.
+    pub fn is_theirs(&self) -> bool {
+        self.token.is_cancelled() && self.why().is_none()
+    }
+
     /// The first reason is the one that counts.
     fn because(&self, why: &'static str) {
         let _ = self.why.set(why);
@@ -54,6 +60,7 @@ pub struct Watched<T> {
     patience: Option<Duration>,
     requests: Arc<AtomicUsize>,
     probe: Probe,
+    mask: Mask,
 }
 
 /// The question for the newer protocol that comes first. A server that is slow to start answers it when it was given up and
@@ -87,9 +94,9 @@ impl Probe {
 }
 
 impl<T> Watched<T> {
-    /// Watches `inner`.
-    pub fn new(inner: T, ended: Ended, patience: Option<Duration>) -> Self {
-        Self { inner, ended, patience, requests: Arc::default(), probe: Probe::None }
+    /// Watches `inner`, and hides what `mask` does in the errors that come.
+    pub fn new(inner: T, ended: Ended, patience: Option<Duration>, mask: Mask) -> Self {
+        Self { inner, ended, patience, requests: Arc::default(), probe: Probe::None, mask }
     }
 }
 
@@ -113,11 +120,14 @@ where
                 Some(patience) => tokio::time::timeout(patience, sending).await.unwrap_or_else(|_| {
                     // Half a message may have been written: nothing can follow it.
                     ended.because("the server does not read its input");
-                    ended.token.cancel();
                     Err(io::Error::from(io::ErrorKind::TimedOut).into())
                 }),
                 None => sending.await,
             };
+            // Nothing follows where a pipe takes nothing more.
+            if sent.is_err() && patience.is_some() {
+                ended.token.cancel();
+            }
             if is_answer {
                 requests.fetch_sub(1, Ordering::Relaxed);
             }
@@ -136,6 +146,9 @@ where
             self.ended.because("the server asks for too much at once");
             received = None;
         }
+        if let Some(received) = &mut received {
+            hide(received, &self.mask);
+        }
         if received.is_none() {
             self.ended.token.cancel();
         }
@@ -144,6 +157,24 @@ where
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.inner.close().await
+    }
+}
+
+/// Takes what was sent in confidence out of an error, of the protocol or of a tool.
+fn hide(item: &mut RxJsonRpcMessage<RoleClient>, mask: &Mask) {
+    match item {
+        JsonRpcMessage::Error(error) => error.error.message = mask.hide(&error.error.message).into(),
+        JsonRpcMessage::Response(response) => {
+            let ServerResult::CallToolResult(result) = &mut response.result else { return };
+            if result.is_error == Some(true) {
+                let texts = result.content.iter_mut().filter_map(|content| match content {
+                    ContentBlock::Text(text) => Some(text),
+                    _ => None,
+                });
+                texts.for_each(|text| text.text = mask.hide(&text.text));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -212,7 +243,7 @@ mod tests {
 
     fn watched(said: impl IntoIterator<Item = Value>, takes: bool) -> Watched<Said> {
         let said = Said(said.into_iter().collect(), takes);
-        Watched::new(said, Ended::default(), Some(Duration::from_millis(20)))
+        Watched::new(said, Ended::default(), Some(Duration::from_millis(20)), Mask::default())
     }
 
     fn request(id: u32, method: &str, params: Value) -> TxJsonRpcMessage<RoleClient> {

@@ -78,7 +78,7 @@ impl Asking {
         Self {
             app: Arc::clone(app),
             user: principal.user_id.clone(),
-            sight: Sight::granted(principal, &app.service.setup().config().access),
+            sight: Sight::granted(principal, &app.service.setup().config().access, &app.service.setup().user),
             client: client(headers.get(header::USER_AGENT)),
             what,
             began: app.service.steady(),

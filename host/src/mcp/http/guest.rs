@@ -114,7 +114,7 @@ impl Guest {
         let connection = Connection {
             transport: Transport::Http,
             user: principal.user_id.clone(),
-            sight: Sight::granted(principal, &service.setup().config().access),
+            sight: Sight::granted(principal, &service.setup().config().access, &service.setup().user),
             gone: gone.clone(),
             splicer: Arc::clone(&splicer),
             callers: Arc::new(Callers::new(Arc::clone(&rows))),

@@ -2,12 +2,14 @@
 
 use super::{Access, NoToken};
 use crate::text::clean;
+use crate::upstream::mask::Mask;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::AuthError;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    StreamableHttpResponseLimits,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,30 +22,71 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 pub struct Authorized {
     client: reqwest::Client,
     access: Option<Arc<Access>>,
+    mask: Mask,
 }
 
 impl Authorized {
-    /// `client`, which shows this access.
-    pub fn new(client: reqwest::Client, access: Option<Arc<Access>>) -> Self {
-        Self { client, access }
+    /// `client`, which shows this access. What it sends in confidence is hidden in what comes back.
+    pub fn new(client: reqwest::Client, access: Option<Arc<Access>>, mask: Mask) -> Self {
+        Self { client, access, mask }
     }
 
-    /// Sends a request with a token that holds; once more with another if the server refuses that one, which it can do
-    /// whatever it has said of its end. A request that was refused so was not done.
     async fn with_token<T, F>(&self, given: Option<String>, send: impl Fn(Option<String>) -> F) -> Result<T, Failed>
     where
         F: Future<Output = Result<T, Failed>>,
     {
+        let sent = self.sent(given, send).await;
+        sent.map_err(|error| masked(error, &self.mask))
+    }
+
+    /// Sends a request with a token that holds; once more with another if the server refuses that one, which it can do
+    /// whatever it has said of its end. A request that was refused so was not done.
+    async fn sent<T, F>(&self, given: Option<String>, send: impl Fn(Option<String>) -> F) -> Result<T, Failed>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        given.iter().for_each(|token| self.mask.add(token));
         let Some(access) = &self.access else { return send(given).await };
         let token = access.token(None).await.map_err(no_token)?;
+        self.mask.add(&token);
         let sent = match send(Some(token.clone())).await {
             Err(error) if is_refusal(&error) => {
                 let other = access.token(Some(&token)).await.map_err(no_token)?;
+                self.mask.add(&other);
                 send(Some(other)).await
             }
             sent => sent,
         };
         sent.map_err(|error| access.explain(error))
+    }
+}
+
+/// The same failure, without what the server repeats of what it was sent in confidence.
+fn masked(error: Failed, mask: &Mask) -> Failed {
+    match error {
+        StreamableHttpError::AuthRequired(asked) => {
+            StreamableHttpError::AuthRequired(AuthRequiredError::new(mask.hide(&asked.www_authenticate_header)))
+        }
+        StreamableHttpError::InsufficientScope(asked) => {
+            let scope = asked.required_scope.as_deref().map(|scope| mask.hide(scope));
+            let challenge = mask.hide(&asked.www_authenticate_header);
+            StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, scope))
+        }
+        StreamableHttpError::UnexpectedServerResponse(words) => {
+            StreamableHttpError::UnexpectedServerResponse(mask.hide(&words).into())
+        }
+        StreamableHttpError::UnexpectedContentType(kind) => {
+            StreamableHttpError::UnexpectedContentType(kind.map(|kind| mask.hide(&kind)))
+        }
+        // What a parser says of it quotes it.
+        StreamableHttpError::Deserialize(error) => {
+            StreamableHttpError::UnexpectedServerResponse(mask.hide(&error.to_string()).into())
+        }
+        StreamableHttpError::Auth(AuthError::InsufficientScope { required_scope, upgrade_url }) => {
+            let required_scope = mask.hide(&required_scope);
+            StreamableHttpError::Auth(AuthError::InsufficientScope { required_scope, upgrade_url })
+        }
+        error => error,
     }
 }
 

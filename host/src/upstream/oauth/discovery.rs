@@ -8,6 +8,7 @@ use rmcp::transport::{AuthError, AuthorizationManager};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use url::{Host, Url};
 
 /// How long it may take to find out. Each step of it is bounded, too.
 const TIME: Duration = Duration::from_secs(30);
@@ -28,12 +29,19 @@ impl Access {
     /// # Errors
     /// In words, when nobody does, or nobody to be trusted.
     pub(super) async fn discover(&self) -> Result<Discovered, String> {
-        let wire = Arc::new(Wire::to(&self.url).await?);
+        let wire = Arc::new(Wire::to(&self.url, self.mask.clone()).await?);
         let manager = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(&wire) as _).await;
         let mut manager = manager.map_err(|error| in_words(&error))?;
         let found = timeout(TIME, manager.resolve_metadata()).await;
         let found = found.map_err(|_| "its authorization server is not found in time")?;
-        let found = found.map_err(|error| in_words(&error))?;
+        let found = found.map_err(|error| match &error {
+            AuthError::AuthorizationServersUnavailable { authorization_servers: named, .. } => {
+                let out_of_reach =
+                    named.iter().find_map(|named| wire.check(named).and_then(|url| check_host(&url)).err());
+                out_of_reach.map_or_else(|| in_words(&error), |why| format!("its authorization server: {why}"))
+            }
+            _ => in_words(&error),
+        })?;
         // rmcp would make up endpoints, as an old revision of MCP had it: nobody has said that they are any.
         if !found.source.is_discovered() {
             return Err("the server names no authorization server".into());
@@ -53,6 +61,17 @@ impl Access {
         manager.set_metadata(metadata.clone());
         Ok(Discovered { manager, wire, metadata })
     }
+}
+
+/// Whether rmcp would go there, which passes silently over addresses that are neither public nor this machine's.
+fn check_host(url: &Url) -> Result<(), String> {
+    let is_inside = match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_private() || ip.is_link_local(),
+        Some(Host::Ipv6(ip)) => ip.is_unique_local() || ip.is_unicast_link_local(),
+        _ => false,
+    };
+    let host = url.host_str().unwrap_or_default();
+    if is_inside { Err(format!("{host} is not gone to: it is a private or link-local address")) } else { Ok(()) }
 }
 
 /// What rmcp says, for a person. It holds addresses and what servers have written, and no secret of ours; but for what came of

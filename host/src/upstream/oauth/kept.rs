@@ -2,6 +2,7 @@
 
 use crate::config::make_private;
 use crate::files::{is_open_to_all, read_small_itself, replace_private};
+use crate::upstream::secret::check_token;
 use rmcp::transport::StoredCredentials;
 use rmcp::transport::auth::AuthorizationMetadata;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,17 @@ impl Kept {
     pub fn tokens(&self) -> Option<Tokens> {
         let response = serde_json::to_value(self.credentials.token_response.as_ref()?).ok()?;
         serde_json::from_value(response).ok()
+    }
+
+    /// Itself, if its access token is one that can be shown to a server.
+    ///
+    /// # Errors
+    /// In words, which do not show it.
+    pub fn checked(self) -> Result<Self, String> {
+        let token = self.tokens().map(|tokens| tokens.access_token).unwrap_or_default();
+        check_token(&token)
+            .map_err(|why| format!("its authorization server gives no token that can be used: it {why}"))?;
+        Ok(self)
     }
 
     /// Until when the access token holds, in Unix milliseconds; `None`: nobody has said.

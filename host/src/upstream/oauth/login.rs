@@ -163,6 +163,7 @@ impl Asking {
             credentials,
             ended: None,
         };
+        let kept = kept.checked()?;
         let lock = access.keep.lock().await.map_err(|error| error.to_string())?;
         access.keep.write(&kept, &lock).map_err(|error| error.to_string())
     }

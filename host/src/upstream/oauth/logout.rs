@@ -52,7 +52,7 @@ impl Access {
             Err(why) => return Revoked::Unknown(why),
         };
         let Ok(request) = request else { return Revoked::Unknown("its address is none".into()) };
-        let sent = match Wire::to(&kept.url).await {
+        let sent = match Wire::to(&kept.url, self.mask.clone()).await {
             Ok(wire) => wire.send(request).await.map(|answer| (answer.status(), wire.said())),
             Err(why) => Err(why),
         };

@@ -25,6 +25,7 @@ pub use logout::Revoked;
 pub use token::NoToken;
 pub use view::{LoginRow, LoginState};
 
+use super::mask::Mask;
 use super::secret::SecretPlace;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Dirs, Environment, Grant, OAuth, OAuthSetting, Upstream};
@@ -45,6 +46,8 @@ pub struct Access {
     /// How it is asked for.
     settings: OAuth,
     keep: Keep,
+    /// Hides what was sent for it in confidence.
+    pub(super) mask: Mask,
 }
 
 impl Access {
@@ -60,7 +63,7 @@ impl Access {
         let url = url.parse().map_err(|error| format!("no URL: {error}"))?;
         let dirs = Dirs::of(&Environment::of_process()).map_err(|error| error.to_string())?;
         let keep = Keep::of(&dirs.state, &upstream.name);
-        Ok(Some(Self { upstream: upstream.name.as_str().into(), url, settings, keep }))
+        Ok(Some(Self { upstream: upstream.name.as_str().into(), url, settings, keep, mask: Mask::default() }))
     }
 
     /// Whether a person has to consent.

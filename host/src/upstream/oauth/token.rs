@@ -95,7 +95,7 @@ impl Access {
         // Where what comes could not be kept, what it is asked for with must not be used up.
         self.keep.write(kept, lock)?;
         let unknown = |error: AuthError| NoToken::Unknown(in_words(&error));
-        let wire = Arc::new(Wire::to(&self.url).await.map_err(NoToken::Unknown)?);
+        let wire = Arc::new(Wire::to(&self.url, self.mask.clone()).await.map_err(NoToken::Unknown)?);
         let store = InMemoryCredentialStore::new();
         store.save(kept.credentials.clone()).await.map_err(unknown)?;
         let client: Arc<dyn rmcp::transport::OAuthHttpClient> = Arc::clone(&wire) as _;
@@ -110,7 +110,7 @@ impl Access {
             return Err(self.not_renewed(kept, lock, &error, wire.said())?);
         }
         let credentials = store.load().await.map_err(unknown)?.unwrap_or_else(|| kept.credentials.clone());
-        Ok(Kept { credentials, ..kept.clone() })
+        Kept { credentials, ..kept.clone() }.checked().map_err(NoToken::Unknown)
     }
 
     /// What it means that a login was not renewed: whether it has ended, or nothing is known.
@@ -148,7 +148,7 @@ impl Access {
         }
         let credentials = store.load().await.map_err(unknown)?;
         let credentials = credentials.ok_or_else(|| NoToken::Unknown("no token came".into()))?;
-        Ok(Kept {
+        let kept = Kept {
             url: self.url.clone(),
             resource: self.url.to_string(),
             since: now(),
@@ -156,7 +156,8 @@ impl Access {
             metadata: found.metadata,
             credentials,
             ended: None,
-        })
+        };
+        kept.checked().map_err(NoToken::Unknown)
     }
 
     fn logged_out(&self, why: Option<&str>) -> NoToken {

@@ -3,7 +3,10 @@
 use crate::auth::Reach;
 use crate::config::is_loopback;
 use crate::text::clean;
-use http::header::USER_AGENT;
+use crate::upstream::mask::Mask;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{AUTHORIZATION, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde_json::Value;
@@ -11,12 +14,15 @@ use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
-use url::Url;
+use url::{Url, form_urlencoded};
 
 /// How long one request may take.
 const TIME: Duration = Duration::from_secs(10);
 /// The longest answer, bytes.
 const BYTES_MAX: usize = 256 << 10;
+
+/// The fields of requests that hold what nobody else may know.
+const SECRETS: [&str; 5] = ["code", "code_verifier", "refresh_token", "client_secret", "token"];
 
 /// Makes the requests, of which no redirection is followed here.
 pub struct Wire {
@@ -24,6 +30,7 @@ pub struct Wire {
     reach: Reach,
     /// Whether plain HTTP to this machine is no way into it from elsewhere.
     near: bool,
+    mask: Mask,
     said: Mutex<Option<Said>>,
 }
 
@@ -37,11 +44,11 @@ pub struct Said {
 }
 
 impl Wire {
-    /// For the server that is at `url`, and whomever it names.
+    /// For the server that is at `url`, and whomever it names; `mask` hides what they are sent in confidence.
     ///
     /// # Errors
     /// In words, when it cannot be told how far that may go.
-    pub async fn to(url: &Url) -> Result<Self, String> {
+    pub async fn to(url: &Url, mask: Mask) -> Result<Self, String> {
         let reach = timeout(TIME, Reach::of(url)).await;
         let reach = reach.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
         let reach = reach.map_err(|error| format!("the server's name cannot be resolved: {error}"))?;
@@ -54,7 +61,7 @@ impl Wire {
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| format!("no HTTP client: {}", innermost(&error)))?;
-        Ok(Self { client, reach, near: is_loopback(url), said: Mutex::default() })
+        Ok(Self { client, reach, near: is_loopback(url), mask, said: Mutex::default() })
     }
 
     /// Whether a request may go there: by https, or to this machine if the server is here, too.
@@ -78,6 +85,7 @@ impl Wire {
     /// In words, when it may not be sent or no answer came.
     pub async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, String> {
         self.check(&request.uri().to_string())?;
+        self.hide(&request);
         let agent = http::HeaderValue::from_static(concat!("headcount/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
         let request = reqwest::Request::try_from(request).map_err(|error| innermost(&error))?;
@@ -85,10 +93,26 @@ impl Wire {
         let answer = answer.unwrap_or_else(|_| Err("it does not answer in time".into()));
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = match &answer {
             Ok(answer) if answer.status().is_success() => None,
-            Ok(answer) => Some(Said::by(answer)),
+            Ok(answer) => Some(Said::by(answer, &self.mask)),
             Err(words) => Some(Said { code: None, words: words.clone() }),
         };
         answer
+    }
+
+    /// Has what a request holds in confidence hidden in what is said of it.
+    fn hide(&self, request: &Request<Vec<u8>>) {
+        let secrets = form_urlencoded::parse(request.body()).filter(|(name, _)| SECRETS.contains(&&**name));
+        secrets.for_each(|(_, secret)| self.mask.add(&secret));
+        let shown = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some((_, credentials)) = shown.and_then(|shown| shown.split_once(' ')) else { return };
+        self.mask.add(credentials);
+        let both = STANDARD.decode(credentials).ok().and_then(|both| String::from_utf8(both).ok());
+        let secret = both.as_deref().and_then(|both| both.split_once(':')).map(|(_, secret)| secret.to_owned());
+        if let Some(encoded) = secret {
+            self.mask.add(&encoded);
+            // RFC 6749, section 2.3.1: it is encoded as in a form.
+            form_urlencoded::parse(encoded.as_bytes()).for_each(|(secret, _)| self.mask.add(&secret));
+        }
     }
 
     async fn answer(&self, request: reqwest::Request) -> Result<Response<Vec<u8>>, String> {
@@ -113,16 +137,18 @@ impl Wire {
 }
 
 impl Said {
-    fn by(answer: &Response<Vec<u8>>) -> Self {
+    fn by(answer: &Response<Vec<u8>>, mask: &Mask) -> Self {
         let status = format!("it answers with HTTP {}", answer.status().as_u16());
         let error: Value = match answer.status() {
             status if status.is_client_error() => serde_json::from_slice(answer.body()).unwrap_or_default(),
             StatusCode::SERVICE_UNAVAILABLE => return Self { code: None, words: "it is not available now".into() },
             _ => Value::Null,
         };
-        let Some(code) = error["error"].as_str().map(clean) else { return Self { code: None, words: status } };
+        let Some(code) = error["error"].as_str().map(|code| clean(&mask.hide(code))) else {
+            return Self { code: None, words: status };
+        };
         let words = match error["error_description"].as_str() {
-            Some(description) => clean(&format!("{code}: {description}")),
+            Some(description) => clean(&format!("{code}: {}", mask.hide(description))),
             None => code.clone(),
         };
         Self { code: Some(code), words }
@@ -149,7 +175,7 @@ mod tests {
     use super::*;
 
     async fn wire(url: &str) -> Wire {
-        Wire::to(&url.parse().unwrap()).await.unwrap()
+        Wire::to(&url.parse().unwrap(), Mask::default()).await.unwrap()
     }
 
     #[tokio::test]
@@ -191,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_said_of_a_refusal_is_cleaned_and_cut() {
         let answer = |status: u16, body: &str| {
-            Said::by(&Response::builder().status(status).body(body.as_bytes().to_vec()).unwrap())
+            Said::by(&Response::builder().status(status).body(body.as_bytes().to_vec()).unwrap(), &Mask::default())
         };
         let said = answer(400, r#"{"error": "invalid_grant", "error_description": "no\u001b[2J"}"#);
         assert_eq!((said.code.as_deref(), &*said.words), (Some("invalid_grant"), "invalid_grant: no"));
