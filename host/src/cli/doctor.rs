@@ -191,7 +191,10 @@ fn detail(row: &UpstreamRow) -> String {
     let server = about.server.as_deref().unwrap_or("a server without a name");
     let agents = match agents {
         Some(Agents { error: Some(error), .. }) => format!("; its agents: {error}"),
-        Some(Agents { count, .. }) => format!(", {} agents", count.unwrap_or_default()),
+        Some(Agents { count, note, .. }) => {
+            let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+            format!(", {} agents{note}", count.unwrap_or_default())
+        }
         None => String::new(),
     };
     format!("{server}, protocol {}, {tools} tools{agents}", about.protocol)

@@ -2,7 +2,7 @@
 
 use super::{Row, Sessions, declared_row, declared_session};
 use crate::config::Join;
-use crate::names::Identity;
+use crate::names::{Identity, Instance};
 use crate::observe::facts::{Origin, Session};
 use crate::observe::ids;
 use crate::observe::processes::{Machine, ProcessId};
@@ -71,8 +71,8 @@ impl Sessions {
         id
     }
 
-    /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already and what comes the
-    /// shortest way; of two that are equally near, the first that is configured.
+    /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already, and what none tells
+    /// of through whom it has come.
     pub(super) fn list_once(&mut self, machine: &Machine) {
         for row in &mut self.rows {
             if let Some(process) = row.root.or(row.host) {
@@ -85,35 +85,61 @@ impl Sessions {
         }
         let here: HashSet<Identity> =
             self.rows.iter().filter(|row| is_here(row)).filter_map(|row| row.agent.identity).collect();
-        let mut nearest: HashMap<Identity, (usize, Option<Arc<str>>)> = HashMap::new();
-        for row in self.rows.iter().filter(|row| !is_here(row)) {
-            let Some(identity) = row.agent.identity else { continue };
-            let way = (row.agent.via.len(), row.upstream.clone());
-            let known = nearest.entry(identity).or_insert_with(|| way.clone());
-            if way.0 < known.0 {
-                *known = way;
-            }
-        }
-        let is_listed = |row: &Row| match row.agent.identity {
-            Some(identity) if !is_here(row) => {
-                let (length, upstream) = &nearest[&identity];
-                !here.contains(&identity) && row.agent.via.len() == *length && row.upstream == *upstream
-            }
-            _ => true,
-        };
+        let tellings = Tellings::of(self.rows.iter().filter(|row| !is_here(row)));
+        let gives_way = |row: &Row, identity: Identity| here.contains(&identity) || tellings.gives_way(row, identity);
+        let is_listed = |row: &Row| is_here(row) || row.agent.identity.is_none_or(|identity| !gives_way(row, identity));
+        let gone: Vec<bool> = self.rows.iter().map(|row| !is_listed(row)).collect();
+        let mut gone = gone.into_iter();
         let mut left: HashSet<String> = HashSet::new();
         self.rows.retain(|row| {
-            let listed = is_listed(row);
-            if !listed {
+            let is_gone = gone.next() == Some(true);
+            if is_gone {
                 left.insert(row.session.clone());
             }
-            listed
+            !is_gone
         });
         // A session all of whose agents are listed in others says nothing.
         for row in &self.rows {
             left.remove(&row.session);
         }
         self.sessions.retain(|id, _| !left.contains(id) || !self.apart.contains_key(id));
+    }
+}
+
+/// Who tells of which agents that are elsewhere. Nothing proves an identity, so that a telling gives way only to those who are
+/// on its own way: who lies about an agent can hide what is told on that one's word, and nothing of anybody else.
+struct Tellings {
+    ways: HashMap<Identity, Vec<(Option<Arc<str>>, Vec<Instance>)>>,
+    /// Headcounts that several upstreams say to be: none of them is believed.
+    doubtful: HashSet<Instance>,
+}
+
+impl Tellings {
+    fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Self {
+        let mut ways: HashMap<Identity, Vec<_>> = HashMap::new();
+        let mut tellers: HashMap<Instance, &Option<Arc<str>>> = HashMap::new();
+        let mut doubtful = HashSet::new();
+        for row in rows {
+            let Some((identity, teller)) = row.agent.identity.zip(row.agent.via.last().copied()) else { continue };
+            if *tellers.entry(teller).or_insert(&row.upstream) != &row.upstream {
+                doubtful.insert(teller);
+            }
+            let ways = ways.entry(identity).or_default();
+            let way = (row.upstream.clone(), row.agent.via.clone());
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        Self { ways, doubtful }
+    }
+
+    /// Whether the same agent is told of by one through whom this telling has come, or by the same upstream on a shorter way.
+    fn gives_way(&self, row: &Row, identity: Identity) -> bool {
+        let via = &row.agent.via;
+        self.ways.get(&identity).into_iter().flatten().any(|(upstream, way)| {
+            let is_known = || way.last().is_some_and(|teller| !self.doubtful.contains(teller));
+            way.len() < via.len() && (*upstream == row.upstream || (via.starts_with(way) && is_known()))
+        })
     }
 }
 

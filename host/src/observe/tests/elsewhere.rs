@@ -55,11 +55,21 @@ fn remote(name: &str) -> DeclaredAgent {
     agent(name, Locator::Elsewhere)
 }
 
-fn same(name: &str, identity: Identity, hops: usize) -> DeclaredAgent {
+fn same(name: &str, identity: Identity, via: &[&str]) -> DeclaredAgent {
     let mut agent = remote(name);
     agent.said.identity = Some(identity);
-    agent.said.via = vec![Instance::of(&[b"x"]); hops];
+    agent.said.via = via.iter().map(|one| Instance::of(&[one.as_bytes()])).collect();
     agent
+}
+
+/// The agents of each session that is not of this machine, in the order of their names.
+fn told_of(seen: &[Snapshot]) -> Vec<String> {
+    let listed = |one: &Snapshot| {
+        let mut names = names(std::slice::from_ref(one)).remove(0);
+        names.sort_unstable();
+        format!("{}: {}", one.session.id, names.join(" "))
+    };
+    seen.iter().filter(|one| one.session.id.contains('.')).map(listed).collect()
 }
 
 /// A claude works in `shop` below the world's folder.
@@ -139,21 +149,41 @@ fn an_agent_of_whom_several_tell_is_listed_once() {
     let other = Identity::of(&[b"other"]);
     let third = Identity::of(&[b"third"]);
     far.says(vec![
-        session("f.far", vec![same("other by far", other, 2), same("claude", here, 2), same("third", third, 1)]),
-        session("only-ours.far", vec![same("claude", here, 1)]),
+        session(
+            "f.far",
+            vec![
+                same("other by far", other, &["near", "far"]),
+                same("claude", here, &["near", "far"]),
+                same("third", third, &["far"]),
+            ],
+        ),
+        session("only-ours.far", vec![same("claude", here, &["far"])]),
         session("empty.far", vec![]),
     ]);
-    near.says(vec![session("n.near", vec![same("other", other, 1), same("third again", third, 1), remote("fourth")])]);
+    near.says(vec![session(
+        "n.near",
+        vec![same("other", other, &["near"]), same("third too", third, &["near"]), remote("fourth")],
+    )]);
     let seen = scene.look();
-    let listed = |one: &Snapshot| {
-        let mut names = names(std::slice::from_ref(one)).remove(0);
-        names.sort_unstable();
-        format!("{}: {}", one.session.id, names.join(" "))
-    };
-    let found: Vec<_> = seen.iter().filter(|one| one.session.id.contains('.')).map(listed).collect();
-    let expected = ["empty.far: ", "f.far: third", "n.near: fourth other"];
+    let found = told_of(&seen);
+    let expected = ["empty.far: ", "f.far: third", "n.near: fourth other third too"];
     assert_eq!(found, expected, "who is here is not listed from elsewhere, nor a session of them alone");
     assert_eq!(seen.iter().filter(|one| one.agents.iter().any(|agent| agent.process_id.is_some())).count(), 1);
+}
+
+#[test]
+fn nobody_hides_what_another_tells() {
+    let (liar, honest, far) = (Told::by("liar", Join::Own), Told::by("honest", Join::Own), Told::by("far", Join::Own));
+    let mut scene = Scene::new(vec![liar.source(), honest.source(), far.source()], |_, _| {});
+    let [own, passed_on] = [Identity::of(&[b"own"]), Identity::of(&[b"passed on"])];
+    honest.says(vec![session("h.honest", vec![same("failed", own, &["honest"])])]);
+    far.says(vec![session("f.far", vec![same("from x", passed_on, &["x", "far"])])]);
+    for via in [&[][..], &["liar"], &["honest"], &["honest", "liar"], &["far"], &["x", "far", "liar"]] {
+        liar.says(vec![session("l.liar", vec![same("well", own, via), same("well too", passed_on, via)])]);
+        let found = told_of(&scene.look());
+        let others: Vec<_> = found.iter().filter(|one| !one.starts_with("l.liar")).collect();
+        assert_eq!(others, ["f.far: from x", "h.honest: failed"], "{via:?}");
+    }
 }
 
 #[test]

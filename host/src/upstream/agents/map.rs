@@ -20,6 +20,9 @@ pub fn take(answer: &Value, map: &AgentMap, taker: &Taker, listing: &mut Listing
     };
     complain(list, map, listing)?;
     for element in list {
+        if listing.is_full() {
+            break;
+        }
         let Some(id) = text(element, Some(&map.id)) else {
             listing.leave_out(format!("{} finds no id in one of the agents", shown("id", &map.id)));
             continue;
@@ -121,7 +124,7 @@ fn complain(list: &[Value], map: &AgentMap, listing: &mut Listing) -> Result<(),
     ];
     for (key, at) in optional.into_iter().filter_map(|(key, at)| Some((key, at.as_deref()?))) {
         if is_lost(at) {
-            listing.leave_out(nothing(key, at, first));
+            listing.remark(nothing(key, at, first));
         }
     }
     Ok(())
