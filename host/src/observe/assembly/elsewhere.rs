@@ -10,6 +10,10 @@ use crate::observe::roster::{Declared, DeclaredSession, Elsewhere};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+/// Who was seen here is not taken from others for so long: what they have heard from here comes back over several of them, and
+/// then tells of one who has ended meanwhile.
+const LATELY_MS: u64 = 120_000;
+
 impl Sessions {
     /// Takes up what is declared elsewhere. It comes after all that is here, so that it takes nobody's id and nobody's agents;
     /// only the user that runs this program shares a session with it, and only where the configuration says so.
@@ -73,20 +77,22 @@ impl Sessions {
 
     /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already, and what none tells
     /// of through whom it has come.
-    pub(super) fn list_once(&mut self, machine: &Machine) {
+    pub(super) fn list_once(&mut self, machine: &Machine, now_ms: u64) {
         for row in &mut self.rows {
             if let Some(process) = row.root.or(row.host) {
                 row.agent.identity = Some(identity(machine, process));
             }
         }
         let is_here = |row: &Row| row.agent.origin != Origin::Elsewhere;
+        let here = self.rows.iter().filter(|row| is_here(row)).filter_map(|row| row.agent.identity);
+        self.lately.extend(here.map(|identity| (identity, now_ms)));
+        self.lately.retain(|_, seen_ms| now_ms.saturating_sub(*seen_ms) < LATELY_MS);
         if self.rows.iter().all(is_here) {
             return;
         }
-        let here: HashSet<Identity> =
-            self.rows.iter().filter(|row| is_here(row)).filter_map(|row| row.agent.identity).collect();
         let tellings = Tellings::of(self.rows.iter().filter(|row| !is_here(row)));
-        let gives_way = |row: &Row, identity: Identity| here.contains(&identity) || tellings.gives_way(row, identity);
+        let gives_way =
+            |row: &Row, identity: Identity| self.lately.contains_key(&identity) || tellings.gives_way(row, identity);
         let is_listed = |row: &Row| is_here(row) || row.agent.identity.is_none_or(|identity| !gives_way(row, identity));
         let gone: Vec<bool> = self.rows.iter().map(|row| !is_listed(row)).collect();
         let mut gone = gone.into_iter();

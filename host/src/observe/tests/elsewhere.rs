@@ -187,6 +187,19 @@ fn nobody_hides_what_another_tells() {
 }
 
 #[test]
+fn who_has_ended_here_does_not_come_back_from_elsewhere() {
+    let told = Told::by("box", Join::Own);
+    let mut scene = Scene::new(vec![told.source()], a_shop);
+    let here = scene.look()[0].agents[0].identity.unwrap();
+    told.says(vec![session("s.box", vec![same("claude", here, &["box"])])]);
+    scene.world().end(7);
+    for _ in 0..3 {
+        assert_eq!(told_of(&scene.look_after(30)), Vec::<String>::new());
+    }
+    assert_eq!(told_of(&scene.look_after(60)), ["s.box: claude"], "it is not remembered for ever");
+}
+
+#[test]
 fn a_failing_upstream_concerns_only_sessions_that_it_may_have_agents_in() {
     for (join, everywhere) in [(Join::Own, false), (Join::ByName, true)] {
         let told = Told::by("box", join);
