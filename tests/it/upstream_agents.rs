@@ -263,12 +263,18 @@ fn one_that_is_started_tells_of_its_agents_and_starts_nobody_again() {
     let start = Instant::now();
     let listed = loop {
         let listed = client.structured("list_sessions", json!({}));
-        let told = source(&listed, "upstream:self").unwrap()["error"].as_str().unwrap_or_default().to_owned();
-        if told.contains("this very headcount") && listed.to_string().contains("delta.other") {
+        let is_well = source(&listed, "upstream:self").unwrap()["ok"] == true;
+        if is_well && listed.to_string().contains("delta.other") {
             break listed;
         }
         assert!(start.elapsed() < PATIENCE, "{listed:#}");
     };
+    let upstreams = world.run(&["upstream", "list", "--json"]);
+    assert_eq!(upstreams.code, Some(0), "to name oneself is no failure: {upstreams:?}");
+    assert!(
+        upstreams.json().to_string().contains("this very headcount: nothing of it"),
+        "but it is said: {upstreams:?}"
+    );
     for twice in ["delta.other.self", "epsilon.self", "epsilon.other"] {
         assert!(!listed.to_string().contains(twice), "{listed:#}");
     }
