@@ -191,10 +191,9 @@ fn detail(row: &UpstreamRow) -> String {
     let server = about.server.as_deref().unwrap_or("a server without a name");
     let agents = match agents {
         Some(Agents { error: Some(error), .. }) => format!("; its agents: {error}"),
-        Some(Agents { count, remarks, .. }) => {
-            let remarks = remarks.as_ref().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
-            let count = count.unwrap_or_default();
-            format!(", {count} agent{}{remarks}", if count == 1 { "" } else { "s" })
+        Some(Agents { count, note, .. }) => {
+            let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+            format!(", {} agents{note}", count.unwrap_or_default())
         }
         None => String::new(),
     };

@@ -11,7 +11,7 @@ use super::roster::{Declared, DeclaredSession, Place};
 use super::runs;
 use super::seats::{Seats, short_id};
 use super::table::ProcessTable;
-use crate::names::Instance;
+use crate::names::{Identity, Instance};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub struct Sessions {
     seats: Seats,
     /// Those that are not here, with the upstream that tells of them.
     apart: HashMap<String, Arc<str>>,
+    /// When those that are here, or were until lately, were last seen, Unix milliseconds.
+    lately: HashMap<Identity, u64>,
     /// Which headcount observes.
     instance: Option<Instance>,
 }
@@ -181,7 +183,7 @@ impl Sessions {
 
     /// Measures the agents and gives out the sessions. `now_ms` is when the processes were listed.
     pub fn snapshots(&mut self, table: &mut impl ProcessTable, now_ms: u64, sources: &[SourceState]) -> Vec<Snapshot> {
-        self.list_once(table.machine());
+        self.list_once(table.machine(), now_ms);
         let roots: Vec<ProcessId> = self.rows.iter().filter_map(|row| row.root).collect();
         let mut readings = table.measure(&roots).into_iter();
         let hosts: HashSet<ProcessId> = self.rows.iter().filter_map(|row| row.host).collect();

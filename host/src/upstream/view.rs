@@ -55,9 +55,9 @@ pub struct Agents {
     pub heard_at: Option<String>,
     /// Why there is no newer answer, or what was left out of it.
     pub error: Option<String>,
-    /// What is to be known of the last answer, of which nothing is missing for that.
+    /// What is to be known of the answer, although nothing is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remarks: Option<String>,
+    pub note: Option<String>,
 }
 
 /// A session with the server that is configured so.
@@ -147,11 +147,13 @@ impl UpstreamRow {
         }
     }
 
-    /// What is wrong with it now or was last, as far as a line has room for it.
+    /// What is wrong with it now or was last, or else what is to be known of it, as far as a line has room for it.
     pub fn trouble(&self) -> Option<&str> {
         let of_agents = self.agents.as_ref().and_then(|agents| agents.error.as_deref());
         let of_connection = self.last_error.as_deref();
-        if self.state == Reach::Ready { of_agents.or(of_connection) } else { of_connection.or(of_agents) }
+        let trouble =
+            if self.state == Reach::Ready { of_agents.or(of_connection) } else { of_connection.or(of_agents) };
+        trouble.or_else(|| self.agents.as_ref()?.note.as_deref())
     }
 
     /// Whether it can be used, for all that it is to be used for.

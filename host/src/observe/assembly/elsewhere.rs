@@ -10,6 +10,10 @@ use crate::observe::roster::{Declared, DeclaredSession, Elsewhere};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+/// Who was seen here is not taken from others for so long: what they have heard from here comes back over several of them, and
+/// then tells of one who has ended meanwhile.
+const LATELY_MS: u64 = 120_000;
+
 impl Sessions {
     /// Takes up what is declared elsewhere. It comes after all that is here, so that it takes nobody's id and nobody's agents;
     /// only the user that runs this program shares a session with it, and only where the configuration says so.
@@ -71,40 +75,34 @@ impl Sessions {
         id
     }
 
-    /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already and what nobody tells
-    /// of who is nearer to it.
-    pub(super) fn list_once(&mut self, machine: &Machine) {
+    /// Says of each row which agent it is, and keeps of those from elsewhere only what is not here already, and what none tells
+    /// of through whom it has come.
+    pub(super) fn list_once(&mut self, machine: &Machine, now_ms: u64) {
         for row in &mut self.rows {
             if let Some(process) = row.root.or(row.host) {
                 row.agent.identity = Some(identity(machine, process));
             }
         }
         let is_here = |row: &Row| row.agent.origin != Origin::Elsewhere;
+        let here = self.rows.iter().filter(|row| is_here(row)).filter_map(|row| row.agent.identity);
+        self.lately.extend(here.map(|identity| (identity, now_ms)));
+        self.lately.retain(|_, seen_ms| now_ms.saturating_sub(*seen_ms) < LATELY_MS);
         if self.rows.iter().all(is_here) {
             return;
         }
-        let here: HashSet<Identity> =
-            self.rows.iter().filter(|row| is_here(row)).filter_map(|row| row.agent.identity).collect();
-        let mut ways: HashMap<Identity, Vec<Vec<Instance>>> = HashMap::new();
-        for row in self.rows.iter().filter(|row| !is_here(row)) {
-            let Some(identity) = row.agent.identity else { continue };
-            ways.entry(identity).or_default().push(row.agent.via.clone());
-        }
-        let mut first: HashSet<(Identity, Instance)> = HashSet::new();
-        let mut is_listed = |row: &Row| match row.agent.identity {
-            Some(identity) if !is_here(row) => {
-                !here.contains(&identity)
-                    && is_nearest(&row.agent.via, &ways[&identity], |origin| first.insert((identity, origin)))
-            }
-            _ => true,
-        };
+        let tellings = Tellings::of(self.rows.iter().filter(|row| !is_here(row)));
+        let gives_way =
+            |row: &Row, identity: Identity| self.lately.contains_key(&identity) || tellings.gives_way(row, identity);
+        let is_listed = |row: &Row| is_here(row) || row.agent.identity.is_none_or(|identity| !gives_way(row, identity));
+        let gone: Vec<bool> = self.rows.iter().map(|row| !is_listed(row)).collect();
+        let mut gone = gone.into_iter();
         let mut left: HashSet<String> = HashSet::new();
         self.rows.retain(|row| {
-            let listed = is_listed(row);
-            if !listed {
+            let is_gone = gone.next() == Some(true);
+            if is_gone {
                 left.insert(row.session.clone());
             }
-            listed
+            !is_gone
         });
         // A session all of whose agents are listed in others says nothing.
         for row in &self.rows {
@@ -114,13 +112,44 @@ impl Sessions {
     }
 }
 
-/// Whether an agent that has come by `way` is listed, of the `ways` by which the same has come. Identities are claimed, and not
-/// proved: what a headcount tells of its own agents nobody else hides, and what was passed on only what comes a shorter way from
-/// the same headcount. Of those ways that are equally long the `first` is listed.
-fn is_nearest(way: &[Instance], ways: &[Vec<Instance>], mut first: impl FnMut(Instance) -> bool) -> bool {
-    let [origin, _, ..] = way else { return true };
-    let is_nearer = |other: &&Vec<Instance>| other.first() == Some(origin) && other.len() < way.len();
-    !ways.iter().any(|other| is_nearer(&other)) && first(*origin)
+/// Which upstream an agent is told by, and the headcounts that it has come through.
+type Way = (Option<Arc<str>>, Vec<Instance>);
+
+/// Who tells of which agents that are elsewhere. Nothing proves an identity, so that a telling gives way only to those who are
+/// on its own way: who lies about an agent can hide what is told on that one's word, and nothing of anybody else.
+struct Tellings {
+    ways: HashMap<Identity, Vec<Way>>,
+    /// Headcounts that several upstreams say to be: none of them is believed.
+    doubtful: HashSet<Instance>,
+}
+
+impl Tellings {
+    fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Self {
+        let mut ways: HashMap<Identity, Vec<_>> = HashMap::new();
+        let mut tellers: HashMap<Instance, &Option<Arc<str>>> = HashMap::new();
+        let mut doubtful = HashSet::new();
+        for row in rows {
+            let Some((identity, teller)) = row.agent.identity.zip(row.agent.via.last().copied()) else { continue };
+            if *tellers.entry(teller).or_insert(&row.upstream) != &row.upstream {
+                doubtful.insert(teller);
+            }
+            let ways = ways.entry(identity).or_default();
+            let way = (row.upstream.clone(), row.agent.via.clone());
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        Self { ways, doubtful }
+    }
+
+    /// Whether the same agent is told of by one through whom this telling has come, or by the same upstream on a shorter way.
+    fn gives_way(&self, row: &Row, identity: Identity) -> bool {
+        let via = &row.agent.via;
+        self.ways.get(&identity).into_iter().flatten().any(|(upstream, way)| {
+            let is_known = || way.last().is_some_and(|teller| !self.doubtful.contains(teller));
+            way.len() < via.len() && (*upstream == row.upstream || (via.starts_with(way) && is_known()))
+        })
+    }
 }
 
 fn identity(machine: &Machine, process: ProcessId) -> Identity {

@@ -55,12 +55,21 @@ fn remote(name: &str) -> DeclaredAgent {
     agent(name, Locator::Elsewhere)
 }
 
-/// One that has come through these headcounts, a letter each.
-fn same(name: &str, identity: Identity, via: &str) -> DeclaredAgent {
+fn same(name: &str, identity: Identity, via: &[&str]) -> DeclaredAgent {
     let mut agent = remote(name);
     agent.said.identity = Some(identity);
-    agent.said.via = via.bytes().map(|letter| Instance::of(&[&[letter]])).collect();
+    agent.said.via = via.iter().map(|one| Instance::of(&[one.as_bytes()])).collect();
     agent
+}
+
+/// The agents of each session that is not of this machine, in the order of their names.
+fn told_of(seen: &[Snapshot]) -> Vec<String> {
+    let listed = |one: &Snapshot| {
+        let mut names = names(std::slice::from_ref(one)).remove(0);
+        names.sort_unstable();
+        format!("{}: {}", one.session.id, names.join(" "))
+    };
+    seen.iter().filter(|one| one.session.id.contains('.')).map(listed).collect()
 }
 
 /// A claude works in `shop` below the world's folder.
@@ -142,42 +151,52 @@ fn an_agent_of_whom_several_tell_is_listed_once() {
     far.says(vec![
         session(
             "f.far",
-            vec![same("other by far", other, "nf"), same("claude", here, "nf"), same("third", third, "xf")],
+            vec![
+                same("other by far", other, &["near", "far"]),
+                same("claude", here, &["near", "far"]),
+                same("third", third, &["far"]),
+            ],
         ),
-        session("only-ours.far", vec![same("claude", here, "f")]),
+        session("only-ours.far", vec![same("claude", here, &["far"])]),
         session("empty.far", vec![]),
     ]);
     near.says(vec![session(
         "n.near",
-        vec![same("other", other, "n"), same("third again", third, "xn"), remote("fourth")],
+        vec![same("other", other, &["near"]), same("third too", third, &["near"]), remote("fourth")],
     )]);
     let seen = scene.look();
-    let listed = |one: &Snapshot| {
-        let mut names = names(std::slice::from_ref(one)).remove(0);
-        names.sort_unstable();
-        format!("{}: {}", one.session.id, names.join(" "))
-    };
-    let found: Vec<_> = seen.iter().filter(|one| one.session.id.contains('.')).map(listed).collect();
-    let expected = ["empty.far: ", "f.far: third", "n.near: fourth other"];
+    let found = told_of(&seen);
+    let expected = ["empty.far: ", "f.far: third", "n.near: fourth other third too"];
     assert_eq!(found, expected, "who is here is not listed from elsewhere, nor a session of them alone");
     assert_eq!(seen.iter().filter(|one| one.agents.iter().any(|agent| agent.process_id.is_some())).count(), 1);
 }
 
 #[test]
-fn who_claims_to_tell_of_anothers_agent_hides_nobody() {
-    let (first, second) = (Told::by("first", Join::Own), Told::by("second", Join::Own));
-    let victim = Identity::of(&[b"victim"]);
-    for claimed in ["", "e", "ee", "be"] {
-        let mut scene = Scene::new(vec![first.source(), second.source()], |_, _| {});
-        for (liar, honest) in [(&first, &second), (&second, &first)] {
-            liar.says(vec![session("lies", vec![same("calm", victim, claimed)])]);
-            honest.says(vec![session("honest", vec![same("victim", victim, "b")])]);
-            let seen = scene.look();
-            let named = |name: &str| seen.iter().flat_map(|one| &one.agents).filter(|agent| agent.name == name).count();
-            assert_eq!(named("victim"), 1, "{claimed}");
-            assert_eq!(named("calm"), usize::from(claimed != "be"), "what was passed on gives way: {claimed}");
-        }
+fn nobody_hides_what_another_tells() {
+    let (liar, honest, far) = (Told::by("liar", Join::Own), Told::by("honest", Join::Own), Told::by("far", Join::Own));
+    let mut scene = Scene::new(vec![liar.source(), honest.source(), far.source()], |_, _| {});
+    let [own, passed_on] = [Identity::of(&[b"own"]), Identity::of(&[b"passed on"])];
+    honest.says(vec![session("h.honest", vec![same("failed", own, &["honest"])])]);
+    far.says(vec![session("f.far", vec![same("from x", passed_on, &["x", "far"])])]);
+    for via in [&[][..], &["liar"], &["honest"], &["honest", "liar"], &["far"], &["x", "far", "liar"]] {
+        liar.says(vec![session("l.liar", vec![same("well", own, via), same("well too", passed_on, via)])]);
+        let found = told_of(&scene.look());
+        let others: Vec<_> = found.iter().filter(|one| !one.starts_with("l.liar")).collect();
+        assert_eq!(others, ["f.far: from x", "h.honest: failed"], "{via:?}");
     }
+}
+
+#[test]
+fn who_has_ended_here_does_not_come_back_from_elsewhere() {
+    let told = Told::by("box", Join::Own);
+    let mut scene = Scene::new(vec![told.source()], a_shop);
+    let here = scene.look()[0].agents[0].identity.unwrap();
+    told.says(vec![session("s.box", vec![same("claude", here, &["box"])])]);
+    scene.world().end(7);
+    for _ in 0..3 {
+        assert_eq!(told_of(&scene.look_after(30)), Vec::<String>::new());
+    }
+    assert_eq!(told_of(&scene.look_after(60)), ["s.box: claude"], "it is not remembered for ever");
 }
 
 #[test]

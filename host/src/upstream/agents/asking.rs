@@ -14,6 +14,9 @@ const CALLS_MAX: usize = 400;
 /// So many agents are asked for at once.
 const PAGE: u32 = 500;
 
+/// Whoever asks with these alone wants all agents; with others perhaps only some.
+const ASK_FOR_ALL: [&str; 2] = ["session_id", "limit"];
+
 /// Asks for the list, with everything that belongs to it.
 ///
 /// # Errors
@@ -60,11 +63,19 @@ impl Asking<'_> {
 
     /// A report, and the pages after it.
     async fn pages(&mut self, tool: &str, arguments: &JsonObject, first: Value) -> Result<(), String> {
-        let (mut page, mut told) = (first, None);
+        let (mut page, mut told, mut listed, mut count) = (first, None, 0, None);
         loop {
-            let Part { session, next } = report::take(&page, self.taker, &mut self.listing)?;
-            told = told.or(session);
-            let Some(next) = next.filter(|_| !self.is_enough()) else {
+            let part = report::take(&page, self.taker, &mut self.listing)?;
+            told = told.or(part.session);
+            listed += part.listed;
+            // Agents may come and go between two pages.
+            count = part.count.into_iter().chain(count).min();
+            part.leave_out_the_rest(&mut self.listing);
+            let is_last = part.next.is_none();
+            let Some(next) = part.next.filter(|_| !self.is_enough()) else {
+                if is_last && arguments.keys().all(|key| ASK_FOR_ALL.contains(&key.as_str())) {
+                    Part::leave_out_beyond(listed, count, &mut self.listing);
+                }
                 told.into_iter().for_each(|session| self.listing.drop_if_nobody_is_left(session));
                 return Ok(());
             };
@@ -78,9 +89,10 @@ impl Asking<'_> {
     fn reports(&mut self, answer: &Value) -> Result<(), String> {
         let reports = answer["reports"].as_array().ok_or("`reports` is no list")?;
         for one in reports {
-            let Part { session, next } = report::take(one, self.taker, &mut self.listing)?;
-            session.into_iter().for_each(|session| self.listing.drop_if_nobody_is_left(session));
-            if next.is_some() {
+            let part = report::take(one, self.taker, &mut self.listing)?;
+            part.leave_out_the_rest(&mut self.listing);
+            part.session.into_iter().for_each(|session| self.listing.drop_if_nobody_is_left(session));
+            if part.next.is_some() {
                 self.listing.leave_out("of a session with many agents only the first page is told");
             }
         }
@@ -106,9 +118,9 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Whether what is still to come is left out.
+    /// Whether nothing more is asked for, although there is more; then that is said.
     fn is_enough(&mut self) -> bool {
-        self.listing.is_full() || self.is_too_long()
+        self.listing.is_own() || self.listing.is_full() || self.is_too_long()
     }
 
     fn is_too_long(&mut self) -> bool {

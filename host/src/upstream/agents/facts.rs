@@ -30,21 +30,21 @@ pub fn roster(taker: &Taker, listing: &Listing, heard: Moment, now: Moment) -> R
                 (Ok(said), None) => Ok(said),
                 (Err(why), None) => Err(Gap::by_design(ACTIVITY, why.as_str())),
             };
-            declared_agent(name, agent, activity)
+            declared_agent(name, agent, activity, heard)
         };
         let agents = told.agents.iter().map(agent).collect();
-        declared_session(taker, told, agents)
+        declared_session(taker, told, agents, heard)
     });
     let sessions = sessions.collect();
     *before = first;
     Roster { sessions }
 }
 
-fn declared_session(taker: &Taker, told: &ToldSession, agents: Vec<DeclaredAgent>) -> DeclaredSession {
+fn declared_session(taker: &Taker, told: &ToldSession, agents: Vec<DeclaredAgent>, heard: Moment) -> DeclaredSession {
     DeclaredSession {
         name: told.name.clone(),
         root_path: told.root_path.as_ref().map(Into::into),
-        declared_at_ms: told.created_at_ms,
+        declared_at_ms: told.created_at_ms.filter(|ms| *ms <= heard.unix_ms),
         agents,
         elsewhere: Some(Elsewhere { upstream: Arc::clone(&taker.upstream), join: taker.from.sessions }),
         ..DeclaredSession::new(told.id.clone())
@@ -63,13 +63,19 @@ fn since(said: &Statement, place: (SessionId, AgentName), heard: Moment, before:
     at_ms
 }
 
-fn declared_agent(name: &AgentName, told: &ToldAgent, activity: Result<(&Statement, u64), Gap>) -> DeclaredAgent {
+fn declared_agent(
+    name: &AgentName,
+    told: &ToldAgent,
+    activity: Result<(&Statement, u64), Gap>,
+    heard: Moment,
+) -> DeclaredAgent {
     let mut said = Said {
         called: Some(told.name.clone()),
         identity: told.identity,
         via: told.via.clone(),
         kind: told.kind.clone(),
-        created_at_ms: told.created_at_ms,
+        // Who was told of had started by then.
+        created_at_ms: told.created_at_ms.filter(|ms| *ms <= heard.unix_ms),
         usage: told.usage.clone(),
         unmeasured: vec![Gap::by_design("process", told.process.clone())],
         ..Said::default()

@@ -16,6 +16,9 @@ const KINDS_MAX: usize = 32;
 /// A kind is as short as a program's name.
 const KIND_MAX: usize = 32;
 
+/// A line has room for so many characters, and for how many more there are: what is shown is cut beyond 256.
+const LINE_MAX: usize = 230;
+
 /// What a server has answered.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -24,7 +27,8 @@ pub struct Listing {
     agents: usize,
     kinds: BTreeSet<String>,
     left_out: BTreeSet<String>,
-    remarks: BTreeSet<String>,
+    notes: BTreeSet<String>,
+    is_own: bool,
 }
 
 /// A session that a server tells of.
@@ -75,19 +79,7 @@ impl Listing {
 
     /// What of the answer is not taken up, and why.
     pub fn left_out(&self) -> Option<String> {
-        (!self.left_out.is_empty()).then(|| self.left_out.iter().cloned().collect::<Vec<_>>().join("\n"))
-    }
-
-    /// What is to be known of the answer beside what it tells: nothing of it is missing.
-    pub fn remarks(&self) -> Option<String> {
-        (!self.remarks.is_empty()).then(|| self.remarks.iter().cloned().collect::<Vec<_>>().join("; "))
-    }
-
-    /// Says what is to be known, where nothing is left out.
-    pub(super) fn remark(&mut self, what: impl Into<String>) {
-        if self.remarks.len() < 8 {
-            self.remarks.insert(clean(&what.into()));
-        }
+        (!self.left_out.is_empty()).then(|| in_line(&self.left_out))
     }
 
     /// Says that something is not taken up. What is said of many is said once.
@@ -95,6 +87,27 @@ impl Listing {
         if self.left_out.len() < 8 {
             self.left_out.insert(clean(&why.into()));
         }
+    }
+
+    /// What is to be known of the answer, although all of it is taken up that is to be.
+    pub fn note(&self) -> Option<String> {
+        (!self.notes.is_empty()).then(|| in_line(&self.notes))
+    }
+
+    /// Says something that is no failure.
+    pub(super) fn remark(&mut self, what: impl Into<String>) {
+        self.notes.insert(clean(&what.into()));
+    }
+
+    /// Says that it is this very headcount that has answered.
+    pub(super) fn be_own(&mut self) {
+        self.is_own = true;
+        self.remark("it is this very headcount: nothing of it is taken up");
+    }
+
+    /// Whether this very headcount has answered.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// Takes up a session, or finds it where it was told of before. `None`: there are too many.
@@ -129,8 +142,8 @@ impl Listing {
 
     /// Takes up an agent of that session.
     pub(super) fn agent(&mut self, session: usize, upstream: &str, agent: ToldAgent) {
-        if self.agents == AGENTS_MAX {
-            return self.leave_out_the_rest();
+        if self.is_full() {
+            return;
         }
         let kind = agent.kind.filter(|kind| is_kind(kind));
         let kind = kind.filter(|kind| self.kinds.contains(kind) || self.kinds.len() < KINDS_MAX);
@@ -157,17 +170,13 @@ impl Listing {
         told.agents.push((name, agent));
     }
 
-    /// Whether nothing more is taken up; asked by who has more, which is said to be left out.
+    /// Whether no further agent is taken up. To be asked where there is one: then it is said.
     pub(super) fn is_full(&mut self) -> bool {
         let is_full = self.agents == AGENTS_MAX;
         if is_full {
-            self.leave_out_the_rest();
+            self.leave_out(format!("only the first {AGENTS_MAX} agents are taken up"));
         }
         is_full
-    }
-
-    fn leave_out_the_rest(&mut self) {
-        self.leave_out(format!("only the first {AGENTS_MAX} agents are taken up"));
     }
 
     /// Takes the session out again that came last, where nobody in it was taken up.
@@ -184,6 +193,19 @@ impl Statement {
         let detail = self.detail.map(|detail| clean(&detail)).filter(|detail| !detail.is_empty());
         Self { word: clean(&self.word), detail, ..self }
     }
+}
+
+/// What is said, one after the other, as far as a line has room: each stands whole, or is only counted.
+fn in_line(said: &BTreeSet<String>) -> String {
+    let mut line = String::new();
+    for (nth, one) in said.iter().enumerate() {
+        if nth > 0 && line.chars().count() + one.chars().count() > LINE_MAX {
+            return format!("{line}; and {} more", said.len() - nth);
+        }
+        line.push_str(if nth > 0 { "; " } else { "" });
+        line.push_str(one);
+    }
+    line
 }
 
 fn is_kind(kind: &str) -> bool {

@@ -20,6 +20,9 @@ pub fn take(answer: &Value, map: &AgentMap, taker: &Taker, listing: &mut Listing
     };
     complain(list, map, listing)?;
     for element in list {
+        if listing.is_full() {
+            break;
+        }
         let Some(id) = text(element, Some(&map.id)) else {
             listing.leave_out(format!("{} finds no id in one of the agents", shown("id", &map.id)));
             continue;
@@ -99,8 +102,7 @@ fn text(element: &Value, at: Option<&String>) -> Option<String> {
     }
 }
 
-/// Says which pointers find nothing in any of the agents: without an id none can be listed, all else they may lack, which need
-/// not be a mistake.
+/// Says which pointers find nothing in any of the agents: without an id none can be listed, all else they can lack.
 fn complain(list: &[Value], map: &AgentMap, listing: &mut Listing) -> Result<(), String> {
     let Some(first) = list.first() else { return Ok(()) };
     let is_lost = |at: &str| list.iter().all(|element| element.pointer(at).is_none());

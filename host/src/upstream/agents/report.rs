@@ -50,6 +50,28 @@ pub struct Part {
     pub session: Option<usize>,
     /// What to ask for the next page with.
     pub next: Option<String>,
+    /// How many agents it lists, whether they are taken up or not.
+    pub listed: usize,
+    /// Whether it says of itself that it leaves some out.
+    truncated: bool,
+    /// How many agents it says that there are.
+    pub count: Option<usize>,
+}
+
+impl Part {
+    /// Says of a last page what it says of itself: that there are more agents, without a way to ask for them.
+    pub fn leave_out_the_rest(&self, listing: &mut Listing) {
+        if self.truncated && self.next.is_none() {
+            listing.leave_out("it says itself that it does not list all agents");
+        }
+    }
+
+    /// Says that all pages of a report together list fewer agents than it says that there are.
+    pub fn leave_out_beyond(listed: usize, count: Option<usize>, listing: &mut Listing) {
+        if let Some(count) = count.filter(|count| *count > listed) {
+            listing.leave_out(format!("it lists {listed} of its {count} agents"));
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -62,6 +84,9 @@ struct Report {
     created_at: Option<Value>,
     instance: Option<String>,
     next_cursor: Option<String>,
+    #[serde(default)]
+    truncated: bool,
+    agent_count: Option<usize>,
     agents: Vec<Value>,
 }
 
@@ -139,15 +164,25 @@ pub fn take(report: &Value, taker: &Taker, listing: &mut Listing) -> Result<Part
     let report = Report::deserialize(report).map_err(|_| "a report of another form than this version knows")?;
     let from = report.instance.as_deref().and_then(Instance::parse);
     if from == Some(taker.me) {
-        listing.remark("it is this very headcount: nothing of it is taken up");
-        return Ok(Part { session: None, next: None });
+        listing.be_own();
+        return Ok(Part { session: None, next: None, listed: 0, truncated: false, count: None });
     }
     let created_at_ms = report.created_at.as_ref().and_then(unix_ms);
     let (name, root) = (Some(report.session_name.as_str()), Some(report.root_path.as_str()));
     let session = listing.session(&report.session_id, &taker.upstream, name, root, created_at_ms);
-    let Some(session) = session else { return Ok(Part { session: None, next: None }) };
-    let is_empty = report.agents.is_empty();
+    let part = |session, next| Part {
+        session,
+        next,
+        listed: report.agents.len(),
+        truncated: report.truncated,
+        count: report.agent_count,
+    };
+    // Of a session too many nothing is gone on with, which is said already.
+    let Some(session) = session else { return Ok(Part { truncated: false, count: None, ..part(None, None) }) };
     for agent in &report.agents {
+        if listing.is_full() {
+            break;
+        }
         match Agent::deserialize(agent) {
             Ok(agent) => {
                 if let Some(via) = way(&agent.via, from, taker.me) {
@@ -157,7 +192,7 @@ pub fn take(report: &Value, taker: &Taker, listing: &mut Listing) -> Result<Part
             Err(_) => listing.leave_out("an agent of another form than this version knows"),
         }
     }
-    Ok(Part { session: (!is_empty).then_some(session), next: report.next_cursor })
+    Ok(part((!report.agents.is_empty()).then_some(session), report.next_cursor.clone()))
 }
 
 /// The way by which an agent has come, `None` where it has been here already, or is too long.
@@ -179,7 +214,7 @@ fn told(agent: Agent, via: Vec<Instance>, from: Option<Instance>, session: &str,
     };
     let checks = agent.health.map(|health| health.check_results).unwrap_or_default();
     let activity = statement(agent.activity.unwrap_or_default(), &agent.status);
-    // Who does not say which headcount it is, is not believed which agents it tells of.
+    // Who does not say which headcount it is tells of agents like any other list: which they are is nobody's word.
     let identity = from.map(|from| {
         let own = || Identity::of(&[from.to_string().as_bytes(), session.as_bytes(), agent.agent_id.as_bytes()]);
         agent.identity.as_deref().and_then(Identity::parse).unwrap_or_else(own)

@@ -104,12 +104,10 @@ fn a_pointer_that_finds_nothing_is_named_with_the_keys_that_are_there() {
     let told = error(json!({ "agents": [{ "key": "s3cret" }] }));
     assert_eq!(told, "`agents_from.map.id` \"/id\" finds nothing: there is an object with key");
     let listing = mapped(&json!({ "agents": [{ "id": "a", "status": "busy" }] })).unwrap();
-    assert_eq!(listing.left_out(), None);
-    let told = listing.remarks().unwrap();
-    assert!(
-        told.contains("`agents_from.map.state`") || told.contains("`agents_from.map.activity` \"/state\""),
-        "{told}"
-    );
+    assert_eq!(listing.left_out(), None, "an agent may lack all but its id");
+    let told = listing.note().unwrap();
+    let expected = "`agents_from.map.activity` \"/state\" finds nothing: there is an object with id, status; ";
+    assert!(told.starts_with(expected) && told.ends_with(" more") && told.chars().count() < 256, "{told}");
     assert_eq!(mapped(&json!({ "agents": [] })).unwrap().left_out(), None, "nobody is nobody");
     let deep = crate::config::AgentMap { agents: "/a/b/c".into(), ..pointers() };
     let error = map::take(&json!({ "a": { "b": { "d": 1 } } }), &deep, &taker(), &mut Listing::default()).unwrap_err();
@@ -137,11 +135,11 @@ fn what_came_from_here_or_too_far_is_not_taken_up() {
 
     let mut own = report_of(&json!([]));
     own["instance"] = json!(me);
-    let own = told(&own, &taker()).unwrap();
-    assert!(own.remarks().unwrap().contains("this very headcount") && own.left_out().is_none());
+    let itself = told(&own, &taker()).unwrap();
+    assert!(itself.note().unwrap().contains("this very headcount") && itself.left_out().is_none(), "{itself:?}");
+    // Who does not say which headcount it is says nothing of which agents its own are.
     let nameless = report_of(&json!([{ "agent_id": "a", "identity": "0123456789abcdef" }]));
-    let roster = declared(&told(&nameless, &taker()).unwrap());
-    assert_eq!(roster.sessions[0].agents[0].said.identity, None, "who says so is not known");
+    assert_eq!(only(&declared(&told(&nameless, &taker()).unwrap())).said.identity, None);
     // Who has only agents from here is not listed as a session.
     let mut listing = Listing::default();
     let all_own = report_of(&json!([{ "agent_id": "own", "via": [me] }]));
@@ -181,10 +179,6 @@ fn lists_without_end_are_cut_and_hostile_words_cleaned() {
     let one = |n: usize| json!({ "id": "same", "name": hostile, "state": hostile, "kind": format!("kind-{n}"), "reason": hostile });
     let listing = mapped(&json!({ "agents": (0..=AGENTS_MAX).map(one).collect::<Vec<_>>() })).unwrap();
     assert!(listing.left_out().unwrap().contains("only the first 5000 agents"));
-    let mut just = mapped(&json!({ "agents": (0..AGENTS_MAX).map(one).collect::<Vec<_>>() })).unwrap();
-    assert_eq!(just.left_out(), None);
-    assert!(just.is_full(), "who has another page is told");
-    assert!(just.left_out().unwrap().contains("only the first 5000 agents"));
     let roster = declared(&listing);
     let agents = &roster.sessions[0].agents;
     let names: std::collections::HashSet<_> = agents.iter().map(|agent| &agent.name).collect();
@@ -196,6 +190,22 @@ fn lists_without_end_are_cut_and_hostile_words_cleaned() {
     let many = (0..=SESSIONS_MAX).map(|n| json!({ "id": "a", "session": n }));
     let listing = mapped(&json!({ "agents": many.collect::<Vec<_>>() })).unwrap();
     assert_eq!(declared(&listing).sessions.len(), SESSIONS_MAX);
+}
+
+#[test]
+fn a_report_that_says_itself_that_it_is_not_whole_is_not_taken_for_whole() {
+    let mut report = report_of(&json!([{ "agent_id": "a" }]));
+    report["agent_count"] = json!(3);
+    let mut listing = Listing::default();
+    let part = report::take(&report, &taker(), &mut listing).unwrap();
+    part.leave_out_the_rest(&mut listing);
+    assert_eq!(listing.left_out(), None);
+    Part::leave_out_beyond(part.listed, part.count, &mut listing);
+    assert_eq!(listing.left_out().as_deref(), Some("it lists 1 of its 3 agents"));
+    report["truncated"] = json!(true);
+    let mut listing = Listing::default();
+    report::take(&report, &taker(), &mut listing).unwrap().leave_out_the_rest(&mut listing);
+    assert_eq!(listing.left_out().as_deref(), Some("it says itself that it does not list all agents"));
 }
 
 /// Whatever another headcount has found, the judge here comes to the same where it can be known.

@@ -91,7 +91,7 @@ impl Heard<Listing> {
             count: last.map(|(listing, _)| listing.agents()),
             heard_at: last.map(|(_, heard)| report::time(heard.unix_ms)),
             error: self.error(now).or_else(|| last?.0.left_out()),
-            remarks: last.and_then(|(listing, _)| listing.remarks()),
+            note: last.and_then(|(listing, _)| listing.note()),
         }
     }
 }

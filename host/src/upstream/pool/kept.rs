@@ -95,10 +95,16 @@ impl Kept {
     }
 
     async fn ask(&self) {
+        let mut noted = None;
         loop {
             let now = self.clock.now();
             self.heard().ask(now);
             let answer = self.taker.ask(&self.session).await;
+            let note = answer.as_ref().ok().and_then(Listing::note);
+            if let Some(note) = note.as_ref().filter(|_| note != noted) {
+                tracing::info!("upstream {}: {note}", self.name());
+            }
+            noted = note;
             let now = self.clock.now();
             self.heard().hear(answer, now);
             self.answered.notify_all();
