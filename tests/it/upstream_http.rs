@@ -84,6 +84,8 @@ enum Reply {
     Half,
     /// It sends so many bytes as one answer.
     Flood(usize),
+    /// It sends so many bytes as one event.
+    Event(usize),
 }
 
 struct Fake {
@@ -153,6 +155,11 @@ fn write(mut stream: TcpStream, reply: Reply) -> Option<()> {
         Reply::Status(status, header) => write!(stream, "{}{header}\r\n", head(status, 0)).ok(),
         Reply::Silence => stream.read(&mut [0]).map(drop).ok(),
         Reply::Half => write!(stream, "{}\r\n{{\"jsonrpc\"", head(200, 1000)).ok(),
+        Reply::Event(length) => {
+            write!(stream, "HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: \"")
+                .ok()?;
+            (0..length >> 16).try_for_each(|_| stream.write_all(&[b'x'; 1 << 16])).ok()
+        }
         Reply::Flood(length) => {
             write!(stream, "{}\r\n\"", head(200, length)).ok()?;
             (0..length >> 16).try_for_each(|_| stream.write_all(&[b'x'; 1 << 16])).ok()
@@ -241,6 +248,16 @@ async fn refusals_are_told_and_no_redirect_carries_the_token_away() {
     assert!(heard.iter().all(|(_, head)| head.to_lowercase().contains("authorization: bearer s3cret")));
     assert!(told.iter().all(|error| !format!("{error:?}").contains("s3cret")));
     assert_eq!(session.status().phase, Phase::Ready);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn an_event_that_is_too_long_is_told_as_that() {
+    let fake = Fake::start(|_| Reply::Event(20 << 20));
+    let session = legacy(&fake);
+    let error = session.call_tool("write", None).await.unwrap_err();
+    assert!(error.to_string().contains("a message of more than 16 MiB"), "{error}");
+    assert_eq!(error.failure.outcome(), Outcome::Unknown);
     session.close().await;
 }
 

@@ -124,7 +124,7 @@ pub async fn connect(
         Door::Http(address) => {
             let ended = Ended::default();
             let mask = address.token.mask();
-            let inner = http::transport(address, server.connect, &mask)?;
+            let inner = http::transport(address, server.connect, &mask, &ended)?;
             let transport = Watched::new(inner, ended.clone(), None, mask.clone());
             tokio::select! {
                 biased;
@@ -264,6 +264,11 @@ impl Connection {
     /// Whether it ends as a whole, and not each request for itself.
     pub fn ends_whole(&self) -> bool {
         self.about.pid.is_some()
+    }
+
+    /// Why an answer was cut, if that was our doing.
+    pub fn take_cut(&self) -> Option<&'static str> {
+        self.ended.take_cut()
     }
 
     /// How to hear that the connection has ended.

@@ -3,6 +3,7 @@
 use super::mask::Mask;
 use super::oauth::{Access, Authorized};
 use super::secret::{SecretPlace, check_token};
+use super::transport::Ended;
 use crate::config::is_loopback;
 use crate::text::clean;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -92,6 +93,7 @@ pub fn transport(
     address: &Address,
     connect: Duration,
     mask: &Mask,
+    ended: &Ended,
 ) -> Result<StreamableHttpClientTransport<Authorized>, String> {
     // As rmcp's own client: a connection for each request, as idle ones stall where a server leaves Nagle's algorithm on. No
     // redirect is followed: it could carry the headers to another host.
@@ -113,7 +115,7 @@ pub fn transport(
     config.auth_header = address.token.read()?;
     config.retry_config = Arc::new(RetryPolicy);
     address.url.query_pairs().for_each(|(_, value)| mask.add(&value));
-    let client = Authorized::new(client, address.token.access(), mask.clone());
+    let client = Authorized::new(client, address.token.access(), mask.clone(), ended.clone());
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 

@@ -243,7 +243,9 @@ impl Owner {
             // That is told of the connection, too, and better.
             Err(Unanswered::Cut) if self.connection.as_ref().is_some_and(Connection::ends_whole) => {}
             Err(lost @ (Unanswered::Lost(_) | Unanswered::Cut)) => {
-                let why = lost.why();
+                let ours =
+                    self.connection.as_ref().filter(|_| matches!(lost, Unanswered::Cut)).and_then(Connection::take_cut);
+                let why = ours.map_or_else(|| lost.why(), str::to_owned);
                 let repeatable = self.may_repeat(id);
                 self.state.lost(id, &why, repeatable);
             }

@@ -8,7 +8,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The longest message that is taken over a pipe, as over HTTP.
 pub const MESSAGE_MAX: usize = 16 << 20;
+/// What is said of a longer one.
+const TOO_LONG: &str = "the server has sent a message of more than 16 MiB";
 /// How many requests of the server may be unanswered by us.
 const REQUESTS_MAX: usize = 64;
 /// How long a server may leave its input unread while something waits to be written.
@@ -27,6 +29,8 @@ pub const UNREAD_MAX: Duration = Duration::from_secs(30);
 pub struct Ended {
     token: CancellationToken,
     why: Arc<OnceLock<&'static str>>,
+    /// Whether an answer was read no further, because it is too long.
+    too_long: Arc<AtomicBool>,
 }
 
 impl Ended {
@@ -43,6 +47,16 @@ impl Ended {
     /// Whether it has come by the other side's doing, as far as that is known here.
     pub fn is_theirs(&self) -> bool {
         self.token.is_cancelled() && self.why().is_none()
+    }
+
+    /// An answer is too long, and read no further; what else is on its way over other streams is not concerned.
+    pub fn too_long(&self) {
+        self.too_long.store(true, Ordering::Relaxed);
+    }
+
+    /// Why an answer was cut, if that was our doing.
+    pub fn take_cut(&self) -> Option<&'static str> {
+        self.too_long.swap(false, Ordering::Relaxed).then_some(TOO_LONG)
     }
 
     /// The first reason is the one that counts.
@@ -203,7 +217,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
             None => self.line + read.len(),
         };
         if self.line > MESSAGE_MAX {
-            self.ended.because("the server has sent a message of more than 16 MiB");
+            self.ended.because(TOO_LONG);
             buf.set_filled(before);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }

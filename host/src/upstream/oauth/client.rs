@@ -3,6 +3,8 @@
 use super::{Access, NoToken};
 use crate::text::clean;
 use crate::upstream::mask::Mask;
+use crate::upstream::transport::Ended;
+use futures_core::Stream;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::AuthError;
@@ -12,7 +14,10 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 use std::collections::HashMap;
+use std::error::Error;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -23,12 +28,13 @@ pub struct Authorized {
     client: reqwest::Client,
     access: Option<Arc<Access>>,
     mask: Mask,
+    ended: Ended,
 }
 
 impl Authorized {
     /// `client`, which shows this access. What it sends in confidence is hidden in what comes back.
-    pub fn new(client: reqwest::Client, access: Option<Arc<Access>>, mask: Mask) -> Self {
-        Self { client, access, mask }
+    pub fn new(client: reqwest::Client, access: Option<Arc<Access>>, mask: Mask, ended: Ended) -> Self {
+        Self { client, access, mask, ended }
     }
 
     async fn with_token<T, F>(&self, given: Option<String>, send: impl Fn(Option<String>) -> F) -> Result<T, Failed>
@@ -87,6 +93,27 @@ fn masked(error: Failed, mask: &Mask) -> Failed {
             StreamableHttpError::Auth(AuthError::InsufficientScope { required_scope, upgrade_url })
         }
         error => error,
+    }
+}
+
+/// The events of an answer. rmcp tells nobody that it reads one no further.
+struct Events {
+    events: BoxedSseResponse,
+    ended: Ended,
+}
+
+impl Stream for Events {
+    type Item = <BoxedSseResponse as Stream>::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = ready!(self.events.as_mut().poll_next(cx));
+        if let Some(Err(error)) = &event {
+            let mut causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
+            if causes.any(|cause| cause.to_string().contains("SSE event exceeded the maximum size")) {
+                self.ended.too_long();
+            }
+        }
+        Poll::Ready(event)
     }
 }
 
@@ -168,6 +195,13 @@ impl StreamableHttpClient for Authorized {
             self.client.post_message_with_response_limits(uri, message, session, token, headers, limits)
         })
         .await
+        .map(|response| match response {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                let events = Events { events, ended: self.ended.clone() };
+                StreamableHttpPostResponse::Sse(Box::pin(events), session)
+            }
+            response => response,
+        })
     }
 
     async fn delete_session(
