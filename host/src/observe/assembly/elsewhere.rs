@@ -112,17 +112,20 @@ impl Sessions {
     }
 }
 
+/// The upstream that tells of an agent, and the headcounts that it was told through.
+type Way = (Option<Arc<str>>, Vec<Instance>);
+
 /// Who tells of which agents that are elsewhere. Nothing proves an identity, so that a telling gives way only to those who are
 /// on its own way: who lies about an agent can hide what is told on that one's word, and nothing of anybody else.
 struct Tellings {
-    ways: HashMap<Identity, Vec<(Option<Arc<str>>, Vec<Instance>)>>,
+    ways: HashMap<Identity, Vec<Way>>,
     /// Headcounts that several upstreams say to be: none of them is believed.
     doubtful: HashSet<Instance>,
 }
 
 impl Tellings {
     fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Self {
-        let mut ways: HashMap<Identity, Vec<_>> = HashMap::new();
+        let mut ways: HashMap<Identity, Vec<Way>> = HashMap::new();
         let mut tellers: HashMap<Instance, &Option<Arc<str>>> = HashMap::new();
         let mut doubtful = HashSet::new();
         for row in rows {
