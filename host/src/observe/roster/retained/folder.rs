@@ -1,6 +1,6 @@
 //! The folder of one retained session: read again when its status has changed, and what is known of it.
 
-use super::said::{Seen, said, specialization};
+use super::said::{Seen, is_over, said, specialization};
 use super::{RetainedStatus, STATUS_FILE};
 use crate::files::{Stamp, owner, read_small_itself, unix_ms};
 use crate::observe::processes::Machine;
@@ -117,6 +117,11 @@ impl Folder {
     /// Whether anything was ever understood of it.
     pub fn is_known(&self) -> bool {
         self.known.is_some()
+    }
+
+    /// Whether it has said that it has ended.
+    pub fn is_over(&self) -> bool {
+        self.known.as_ref().is_some_and(|(status, _)| is_over(status))
     }
 
     /// Why its status cannot be read now.

@@ -27,7 +27,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// So many sessions of one setting are shown: those that have changed last.
+/// So many sessions of one setting are shown: those that have not ended, and then those that have changed last.
 const MOST: usize = 256;
 
 /// So many of those that cannot be read are named.
@@ -81,6 +81,11 @@ impl RetainedSource {
                 problems.push(format!("{}: {why}", path.display()));
             }
         }
+        let is_open = |folder: &&Folder| folder.is_known() && !folder.is_over();
+        let open = self.folders.values().filter(is_open).map(Folder::uid);
+        if open.filter(|uid| self.owners.name(*uid) == me).nth(MOST).is_some() {
+            problems.push(format!("more than {MOST} have not ended: not all are shown"));
+        }
         let told = problems.len().min(MOST_TOLD);
         let others = problems.len() - told;
         problems.truncate(told);
@@ -88,10 +93,15 @@ impl RetainedSource {
         (anew, problems)
     }
 
-    /// What is declared now: those that have changed last, in the order of their names.
+    /// What is declared now, in the order of the folders' names.
     fn declared(&mut self, now_ms: u64) -> Roster {
         let mut shown: Vec<(&PathBuf, &Folder)> = self.folders.iter().filter(|(_, folder)| folder.is_known()).collect();
-        shown.sort_by_key(|(_, folder)| std::cmp::Reverse(folder.written_at_ms()));
+        // Nobody puts out of sight what is another's.
+        let me = self.owners.me();
+        shown.sort_by_cached_key(|(_, folder)| {
+            let theirs = self.owners.name(folder.uid()) != me;
+            (folder.is_over(), theirs, std::cmp::Reverse(folder.written_at_ms()))
+        });
         shown.truncate(MOST);
         shown.sort_by_key(|(path, _)| *path);
         let mut sessions: Vec<DeclaredSession> = Vec::new();

@@ -68,7 +68,8 @@ pub fn said(seen: &Seen<'_>, here: &Machine) -> (Locator, Said) {
     (process, said)
 }
 
-fn is_over(status: &RetainedStatus) -> bool {
+/// Whether a session says that it has ended.
+pub(super) fn is_over(status: &RetainedStatus) -> bool {
     matches!(status.state, RetainedState::Closed | RetainedState::Failed)
 }
 

@@ -208,6 +208,26 @@ fn of_thousands_those_that_have_changed_last_are_shown() {
     }
     let names = stage.names();
     assert_eq!((names.len(), names[0].as_str()), (MOST, "0003"), "the oldest are left out");
+    stage.say("0001", r#"{"state":"ready","pid":7}"#);
+    let open = fs::File::options().append(true).open(stage.top.join("0001/status.json")).unwrap();
+    open.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(4)).unwrap();
+    let names = stage.names();
+    assert_eq!(
+        (names.len(), names[0].as_str()),
+        (MOST, "0001"),
+        "one that has not ended is shown before all that have"
+    );
+}
+
+#[test]
+fn where_more_are_open_than_are_shown_it_is_said() {
+    let mut stage = Stage::scan();
+    for n in 0..=MOST {
+        assert_eq!(stage.source.read().1, None, "{n}");
+        stage.say(&format!("{n:04}"), r#"{"state":"ready","pid":7}"#);
+        stage.clock.advance(Duration::from_secs(10));
+    }
+    assert_eq!(stage.source.read().1.as_deref(), Some("more than 256 have not ended: not all are shown"));
 }
 
 #[test]
