@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// What is being written, before it gets its name. There is one writer, so that there is one of it at most.
 const NEW: &str = ".headcount-new";
 
+/// So many things that stood in the way of one file are kept.
+const ASIDE_MAX: u32 = 1000;
+
 /// A folder of this user's alone, which this process has for itself as long as it holds it.
 #[derive(Debug)]
 pub struct Folder {
@@ -230,7 +233,9 @@ impl Folder {
     /// # Errors
     /// When it cannot be written. What was there is there still.
     pub fn write(&self, name: &str, bytes: &[u8], lasting: Lasting) -> io::Result<()> {
-        self.remove(NEW)?;
+        if self.remove(NEW).is_err() {
+            self.put_aside(NEW)?;
+        }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.dir, NEW, flags, Mode::RUSR | Mode::WUSR)?);
         let written = file.write_all(bytes).and_then(|()| match lasting {
@@ -256,10 +261,22 @@ impl Folder {
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         match renameat(&self.dir, from, &self.dir, to) {
             Err(Errno::ISDIR) => {
-                renameat(&self.dir, to, &self.dir, format!(".{to}.aside"))?;
+                self.put_aside(to)?;
                 Ok(renameat(&self.dir, from, &self.dir, to)?)
             }
             done => Ok(done?),
+        }
+    }
+
+    /// Gives what stands in the way of a file a name of its own.
+    fn put_aside(&self, name: &str) -> io::Result<()> {
+        let mut nth = 0;
+        loop {
+            let number = if nth == 0 { String::new() } else { format!("-{nth}") };
+            match renameat(&self.dir, name, &self.dir, format!(".{name}.aside{number}")) {
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::ISDIR) if nth < ASIDE_MAX => nth += 1,
+                done => return Ok(done?),
+            }
         }
     }
 

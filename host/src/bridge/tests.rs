@@ -288,6 +288,19 @@ fn a_second_request_costs_no_answer_that_is_there() {
 }
 
 #[test]
+fn folders_that_cannot_be_removed_stop_no_writing() {
+    let (scene, mailbox) = Scene::new();
+    for name in [".headcount-new", "response-a.json"] {
+        for again in [false, true] {
+            fs::create_dir_all(scene.path(name).join("full")).unwrap();
+            mailbox.folder().write("response-a.json", b"{}", Lasting::Cached).unwrap();
+            assert!(scene.path("response-a.json").is_file(), "{name} {again}");
+            fs::remove_file(scene.path("response-a.json")).unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_stands_in_the_way_of_a_file_is_put_aside() {
     let (scene, mailbox) = Scene::new();
     fs::create_dir_all(scene.path("status.json").join("full")).unwrap();
