@@ -182,7 +182,8 @@ impl Mailbox {
                 && let Some(stamp) = self.folder.stamp(&name)?
                 && self.stuck.get(&id).is_none_or(|stuck| *stuck != stamp)
             {
-                arrived.push((stamp.changed, self.heard.get(&id).copied(), id));
+                // One that was not heard of yet has come after all that were.
+                arrived.push((stamp.changed, self.heard.get(&id).copied().unwrap_or(usize::MAX), id));
             }
         }
         self.heard.clear();
@@ -237,8 +238,8 @@ impl Mailbox {
             Content::Linked(_) | Content::Unfit(_) => Response::duplicate(None),
         };
         // The first answer is worth more than that there was a second request.
-        if response.fits() {
-            self.folder.write(&id.response(), &response.to_bytes(), Lasting::Cached)?;
+        if let Some(whole) = response.whole() {
+            self.folder.write(&id.response(), &whole, Lasting::Cached)?;
         }
         self.settling.remove(id);
         if self.folder.remove_this(&id.request(), stamp.inode).is_err() {

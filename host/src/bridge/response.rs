@@ -118,19 +118,16 @@ impl Response {
         Self { text: Some(text), left_out, ..Self::success() }
     }
 
-    /// Whether all of it can stand in a file.
-    pub fn fits(&self) -> bool {
-        serde_json::to_vec(self).is_ok_and(|bytes| bytes.len() <= RESPONSE_MAX)
+    /// All of it as it stands in a file; `None`: it is too large.
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        // All of it is text, numbers and lists: none of that is refused.
+        serde_json::to_vec(self).ok().filter(|bytes| bytes.len() <= RESPONSE_MAX)
     }
 
     /// What stands in its file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // All of it is text, numbers and lists: none of that is refused.
-        let bytes = serde_json::to_vec(self).unwrap_or_default();
-        if (1..=RESPONSE_MAX).contains(&bytes.len()) {
-            return bytes;
-        }
-        serde_json::to_vec(&Self::error(Category::RESULT_TOO_LARGE, Done::Yes)).unwrap_or_default()
+        let too_large = || Self::error(Category::RESULT_TOO_LARGE, Done::Yes).whole().unwrap_or_default();
+        self.whole().unwrap_or_else(too_large)
     }
 }
 

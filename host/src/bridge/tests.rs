@@ -100,6 +100,19 @@ fn requests_are_taken_in_order_of_arrival_and_answered_once() {
 }
 
 #[test]
+fn who_was_heard_of_comes_before_who_was_not_yet() {
+    for _ in 0..20 {
+        let (mut scene, mut mailbox) = Scene::new();
+        // Within one tick of the system's clock, most of the times.
+        for name in ["b", "a"] {
+            scene.put(&format!("request-{name}.json"), r#"{"tool":"t"}"#);
+        }
+        mailbox.heard([id("b")]);
+        assert_eq!(scene.drain(&mut mailbox), [call("b", "t"), call("a", "t")]);
+    }
+}
+
+#[test]
 fn a_folder_is_had_by_one_alone_and_by_no_other_user() {
     let (scene, mailbox) = Scene::new();
     let open = || Folder::open(&scene.path("")).unwrap();
