@@ -115,7 +115,8 @@ impl Fake {
     }
 }
 
-fn serve(stream: TcpStream, reply: &dyn Fn(&Value) -> Reply, heard: &Mutex<Vec<(Value, String)>>) -> Option<()> {
+/// The head and the body of a request.
+pub fn request(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -125,6 +126,11 @@ fn serve(stream: TcpStream, reply: &dyn Fn(&Value) -> Reply, heard: &Mutex<Vec<(
         head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
+fn serve(stream: TcpStream, reply: &dyn Fn(&Value) -> Reply, heard: &Mutex<Vec<(Value, String)>>) -> Option<()> {
+    let (head, body) = request(&stream)?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     heard.lock().unwrap().push((body.clone(), head.clone()));
     let result = |result: Value| Reply::Json(json!({"jsonrpc": "2.0", "id": body["id"], "result": result}));

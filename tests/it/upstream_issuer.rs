@@ -1,7 +1,8 @@
 //! An MCP server with an authorization server that does as it is told: both behave well, unless a test says how not.
 
+use crate::upstream_http::request;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -152,15 +153,7 @@ fn mcp(heard: &Heard) -> Reply {
 }
 
 fn hear(stream: &TcpStream) -> Option<Heard> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        (reader.read_line(&mut head).ok()? > 0).then_some(())?;
-    }
-    let length =
-        head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).ok()?;
+    let (head, body) = request(stream)?;
     let mut words = head.split(' ');
     let path = words.nth(1)?.to_owned();
     Some(Heard { path, head, body: String::from_utf8(body).ok()? })
